@@ -1,0 +1,67 @@
+"""memlab: how does a stateless language model come to remember?
+
+    lab = memlab.connect()                               # offline unless live was asked for
+    agent = memlab.Agent(lab.chat, "Answer briefly.")
+    response = await agent.run("我叫张三", session=agent.create_session())
+
+The names below are loaded when they are first used, so that `import memlab` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memlab.agent import Agent, AgentRunError
+    from memlab.clients.chat_completions import OpenAIChatCompletionClient
+    from memlab.clients.embedder import OpenAIEmbedder
+    from memlab.errors import ConfigurationError, InvalidInputError, InvalidTypeError, MemlabError
+    from memlab.messages import Message, MessageSource, Text, ToolCall, ToolResult, UsageDetails
+    from memlab.providers.base import ContextProvider, SessionContext
+    from memlab.providers.history import HistoryProvider, InMemoryHistoryProvider
+    from memlab.providers.reducers import MessageCountReducer, TokenBudgetReducer
+    from memlab.response import AgentResponse, AgentResponseUpdate, ChatClient, ChatReply, ResponseStream
+    from memlab.session import AgentSession, register_state_type
+    from memlab.settings import Lab, connect
+    from memlab.stores.base import EVERYONE, Hit, MemoryRecord, MemoryScope, VectorStore
+    from memlab.stores.in_memory import InMemoryVectorStore
+    from memlab.tools import FunctionTool, tool
+    from memlab.trace import Trace
+    from memlab.vectors import cosine_matrix, cosine_similarity, normalize, select_top_k
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "agent": "Agent AgentRunError",
+    "clients.chat_completions": "OpenAIChatCompletionClient",
+    "clients.embedder": "OpenAIEmbedder",
+    "errors": "ConfigurationError InvalidInputError InvalidTypeError MemlabError",
+    "messages": "Message MessageSource Text ToolCall ToolResult UsageDetails",
+    "providers.base": "ContextProvider SessionContext",
+    "providers.history": "HistoryProvider InMemoryHistoryProvider",
+    "providers.reducers": "MessageCountReducer TokenBudgetReducer",
+    "response": "AgentResponse AgentResponseUpdate ChatClient ChatReply ResponseStream",
+    "session": "AgentSession register_state_type",
+    "settings": "Lab connect",
+    "stores.base": "EVERYONE Hit MemoryRecord MemoryScope VectorStore",
+    "stores.in_memory": "InMemoryVectorStore",
+    "tools": "FunctionTool tool",
+    "trace": "Trace",
+    "vectors": "cosine_matrix cosine_similarity normalize select_top_k",
+}
+_HOME_OF = {name: f"memlab.{home}" for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'memlab' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

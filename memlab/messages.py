@@ -1,0 +1,262 @@
+"""Messages: what is said to a model and what it says back.
+
+The names are those of Agent Framework: a message has a role and a list of contents, and a content is
+text, a tool call or a tool result. `to_wire` turns messages into the dictionaries of the OpenAI Chat
+Completions format, which is all that a model ever sees.
+
+>>> Message("user", "我叫张三").text
+'我叫张三'
+>>> to_wire([Message("system", "Be brief."), Message("user", ["Hi"])])
+[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Hi'}]
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from memlab.errors import InvalidInputError, InvalidTypeError
+
+_NAME = re.compile(r"[^\s<|\\/>]{1,64}")  # what the API takes as a name
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+def clean_text(text: str) -> str:
+    """`text` with each lone surrogate replaced by U+FFFD, since no encoder, database or wire takes one."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+@dataclass(frozen=True)
+class Text:
+    """Plain text."""
+
+    text: str
+    type: ClassVar[str] = "text"
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """The model asks for a tool. `arguments` is the JSON text as the model wrote it."""
+
+    call_id: str
+    name: str
+    arguments: str = "{}"
+    type: ClassVar[str] = "function_call"
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What the tool answered. `is_error` marks an exception that was passed on as text."""
+
+    call_id: str
+    result: str
+    is_error: bool = False
+    type: ClassVar[str] = "function_result"
+
+
+Content = Text | ToolCall | ToolResult
+_CONTENT_TYPES: dict[str, type[Content]] = {kind.type: kind for kind in (Text, ToolCall, ToolResult)}
+
+
+@dataclass(frozen=True)
+class MessageSource:
+    """Where a message of a request comes from: the caller, the chat history, or a context provider.
+
+    `kind` is "external", "history", "provider" or "model"; `source_id` names the provider.
+    """
+
+    kind: str = "external"
+    source_id: str | None = None
+
+
+@dataclass(repr=False)
+class Message:
+    """One message of a conversation.
+
+    Parameters
+    ----------
+    role : "system", "developer", "user", "assistant" or "tool".
+    contents : a string, one content, or a list of strings and contents.
+    author_name : who speaks, when a role alone doesn't tell.
+    message_id : identity. A message whose id is already stored is not stored again; without one, `Agent.run`
+        gives a new id to its copy, so that the same words said twice are two messages.
+    additional_properties : anything else; never sent to a model.
+    source : where the message came from, see `MessageSource`.
+
+    `repaired` is True when a lone surrogate had to be replaced by U+FFFD.
+    Raises InvalidInputError for an unknown role, InvalidTypeError for a content of another type.
+    """
+
+    role: str
+    contents: list[Content]
+    author_name: str | None = None
+    message_id: str | None = None
+    additional_properties: dict[str, Any] = field(default_factory=dict)
+    source: MessageSource = MessageSource()
+    repaired: bool = False
+
+    def __init__(
+        self,
+        role: str,
+        contents: str | Content | Sequence[str | Content | Mapping[str, Any]] | None = None,
+        *,
+        author_name: str | None = None,
+        message_id: str | None = None,
+        additional_properties: Mapping[str, Any] | None = None,
+        source: MessageSource | None = None,
+        repaired: bool = False,
+    ) -> None:
+        if role not in ROLES:
+            raise InvalidInputError(f"role is {role!r}; it must be one of {', '.join(ROLES)}")
+        parsed = [_content(item) for item in _as_list(contents)]
+        self.role = role
+        self.contents = [_clean(item) for item in parsed]
+        self.author_name = author_name
+        self.message_id = message_id
+        self.additional_properties = dict(additional_properties or {})
+        self.source = source or MessageSource()
+        self.repaired = repaired or self.contents != parsed
+
+    @property
+    def text(self) -> str:
+        """The text contents, joined by a space."""
+        return " ".join(item.text for item in self.contents if isinstance(item, Text))
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The tool calls among the contents."""
+        return [item for item in self.contents if isinstance(item, ToolCall)]
+
+    @property
+    def tool_results(self) -> list[ToolResult]:
+        """The tool results among the contents."""
+        return [item for item in self.contents if isinstance(item, ToolResult)]
+
+    def __repr__(self) -> str:
+        shown = self.text or ", ".join(map(repr, self.contents))
+        return f"Message({self.role!r}, {shown[:80] + '…' if len(shown) > 80 else shown!r})"
+
+    def copy(self, **changes: Any) -> Message:
+        """A copy that shares no mutable part with the original, with `changes` to its fields."""
+        twin = object.__new__(Message)
+        twin.__dict__.update(self.__dict__, contents=list(self.contents), **changes)
+        if "additional_properties" not in changes:
+            twin.additional_properties = dict(self.additional_properties)
+        return twin
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready dictionary; `Message.from_dict` gives an equal message back."""
+        data: dict[str, Any] = {
+            "type": "message",
+            "role": self.role,
+            "contents": [{"type": item.type, **vars(item)} for item in self.contents],
+            "additional_properties": self.additional_properties,
+            "source": vars(self.source),
+        }
+        optional = {"author_name": self.author_name, "message_id": self.message_id, "repaired": self.repaired}
+        return data | {name: value for name, value in optional.items() if value}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Message:
+        """The message of `to_dict`. Raises InvalidInputError naming the field that is wrong."""
+        if not isinstance(data, Mapping) or "role" not in data:
+            raise InvalidInputError(f"a stored message is a dictionary with a role and contents, not {data!r:.80}")
+        return cls(
+            data["role"],
+            data.get("contents"),
+            author_name=data.get("author_name"),
+            message_id=data.get("message_id"),
+            additional_properties=data.get("additional_properties"),
+            source=MessageSource(**(data.get("source") or {})),
+            repaired=bool(data.get("repaired")),
+        )
+
+
+def _as_list(contents: Any) -> Sequence[Any]:
+    if contents is None:
+        return []
+    return [contents] if isinstance(contents, str | Text | ToolCall | ToolResult) else contents
+
+
+def _content(item: Any) -> Content:
+    if isinstance(item, str):
+        return Text(item)
+    if isinstance(item, Text | ToolCall | ToolResult):
+        return item
+    if isinstance(item, Mapping) and item.get("type") in _CONTENT_TYPES:
+        fields = {name: value for name, value in item.items() if name != "type"}
+        try:
+            return _CONTENT_TYPES[item["type"]](**fields)
+        except TypeError as error:
+            raise InvalidInputError(f"a content of type {item['type']!r} can't be read: {error}") from None
+    raise InvalidTypeError(f"a content is text, a ToolCall or a ToolResult, not {type(item).__name__}: {item!r:.80}")
+
+
+def _clean(item: Content) -> Content:
+    if all(value.isascii() for value in vars(item).values() if isinstance(value, str)):
+        return item
+    if isinstance(item, Text):
+        return Text(clean_text(item.text))
+    if isinstance(item, ToolCall):
+        return ToolCall(clean_text(item.call_id), clean_text(item.name), clean_text(item.arguments))
+    return ToolResult(clean_text(item.call_id), clean_text(item.result), item.is_error)
+
+
+def new_id(prefix: str = "msg") -> str:
+    """A new unique id."""
+    return f"{prefix}_{uuid.uuid4().hex}"
+
+
+def as_messages(messages: str | Message | Content | Iterable[str | Message | Content] | None) -> list[Message]:
+    """Anything that `Agent.run` takes, as a list of messages: a string becomes one user message."""
+    if messages is None:
+        return []
+    if isinstance(messages, str | Message | Text | ToolCall | ToolResult):
+        messages = [messages]
+    return [item if isinstance(item, Message) else Message("user", item) for item in messages]
+
+
+def to_wire(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The messages in the OpenAI Chat Completions format. One tool message is made for each tool result."""
+    return [wire for message in messages for wire in _wire(message)]
+
+
+def _wire(message: Message) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        return [{"role": "tool", "tool_call_id": r.call_id, "content": r.result} for r in message.tool_results]
+    wire: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.author_name and message.role == "user" and _NAME.fullmatch(message.author_name):
+        wire["name"] = message.author_name
+    if calls := message.tool_calls:
+        wire["content"] = message.text or None
+        wire["tool_calls"] = [
+            {"id": c.call_id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls
+        ]
+    return [wire]
+
+
+class UsageDetails(dict[str, int]):
+    """Token counts under Agent Framework's names; two of them add up.
+
+    `estimated` is True when a part was counted here because the service reported no usage.
+
+    >>> UsageDetails(input_token_count=11, output_token_count=4) + UsageDetails(input_token_count=20)
+    {'input_token_count': 31, 'output_token_count': 4}
+    """
+
+    estimated: bool = False
+
+    @classmethod
+    def of(cls, prompt: int, completion: int, *, estimated: bool = False) -> UsageDetails:
+        """The counts of one model call."""
+        usage = cls(input_token_count=prompt, output_token_count=completion, total_token_count=prompt + completion)
+        usage.estimated = estimated
+        return usage
+
+    def __add__(self, other: Mapping[str, int]) -> UsageDetails:
+        total = UsageDetails({k: self.get(k, 0) + other.get(k, 0) for k in {**self, **other}})
+        total.estimated = self.estimated or getattr(other, "estimated", False)
+        return total

@@ -1,0 +1,97 @@
+"""What comes back: a model's reply to one request, an agent's response to one run, and the stream of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from memlab.errors import MemlabError
+from memlab.messages import Message, UsageDetails
+from memlab.tools import FunctionTool
+from memlab.trace import Trace
+
+
+@dataclass
+class ChatReply:
+    """What a model answered to one request."""
+
+    message: Message
+    usage: UsageDetails
+    finish_reason: str | None = None
+    model: str = ""
+
+
+class ChatClient(Protocol):
+    """What an agent needs of a client."""
+
+    def complete(
+        self, messages: Sequence[Message], tools: Sequence[FunctionTool], options: Mapping[str, Any], *, stream: bool
+    ) -> AsyncIterator[str | ChatReply]:
+        """Yield the pieces of the answer's text when streaming, and at last one `ChatReply`."""
+        ...
+
+
+@dataclass(repr=False)
+class AgentResponse:
+    """The answer to one run: its messages (tool calls and results included), its cost, and its trace."""
+
+    messages: list[Message]
+    usage_details: UsageDetails = field(default_factory=UsageDetails)
+    trace: Trace = field(default_factory=Trace)
+    finish_reason: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all answers, tool results left out."""
+        return "".join(message.text for message in self.messages if message.role == "assistant")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"AgentResponse(text={self.text!r}, usage_details={self.usage_details})"
+
+
+@dataclass
+class AgentResponseUpdate:
+    """One piece of a streamed answer."""
+
+    text: str
+    role: str = "assistant"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ResponseStream:
+    """A streamed run: iterate over it for `AgentResponseUpdate`s, then ask for the whole response.
+
+    A stream that is left half way counts as a failed run: nothing is stored.
+    """
+
+    def __init__(self, updates: AsyncIterator[AgentResponseUpdate | AgentResponse]) -> None:
+        self._updates = updates
+        self._final: AgentResponse | None = None
+
+    def __aiter__(self) -> ResponseStream:
+        return self
+
+    async def __anext__(self) -> AgentResponseUpdate:
+        async for update in self._updates:
+            if isinstance(update, AgentResponseUpdate):
+                return update
+            self._final = update
+        raise StopAsyncIteration
+
+    async def get_final_response(self) -> AgentResponse:
+        """The response with usage and trace, after the rest of the stream has been read."""
+        async for _ in self:
+            pass
+        if self._final is None:
+            raise MemlabError("the stream ended without an answer: it failed or was closed before its end")
+        return self._final
+
+    async def aclose(self) -> None:
+        """Give up the rest of the answer."""
+        await self._updates.aclose()  # type: ignore[attr-defined]

@@ -1,0 +1,303 @@
+"""Offline or live: which endpoint the kit talks to, and why.
+
+Offline is the default. Live is only on request: `MEMLAB_MODE=live`, or a `.env` file in the project that names a
+key or a URL. A key that merely lies in the environment spends nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memlab import tokens
+from memlab.errors import ConfigurationError
+from memlab.messages import clean_text
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+    from memlab.clients.chat_completions import OpenAIChatCompletionClient
+    from memlab.clients.embedder import OpenAIEmbedder
+    from memlab.clients.meter import Meter
+
+OFFLINE_MODEL = "classroom-128k"
+OFFLINE_EMBEDDING_MODEL = "use-multilingual"
+LIVE_MODEL = "gpt-4o-mini"
+LIVE_EMBEDDING_MODEL = "text-embedding-3-small"
+
+# Each setting: the names looked for in the environment and in .env, then the short ones, in .env only.
+_NAMES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "mode": (("MEMLAB_MODE",), ()),
+    "api_key": (("OPENAI_API_KEY",), ("API_KEY",)),
+    "base_url": (("OPENAI_BASE_URL",), ("OPENAI_URL",)),
+    "model": (("MEMLAB_MODEL", "OPENAI_MODEL"), ("MODEL",)),
+    "embedding_model": (("MEMLAB_EMBEDDING_MODEL",), ("EMBEDDING_MODEL",)),
+    "dimensions": (("MEMLAB_EMBEDDING_DIMENSIONS",), ("EMBEDDING_DIMENSIONS",)),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was found, and why the mode is what it is. The key never shows in its `repr`."""
+
+    offline: bool
+    why: str
+    model: str
+    embedding_model: str
+    dimensions: int | None = None
+    base_url: str | None = None
+    api_key: str | None = None
+
+    def __repr__(self) -> str:
+        key = "set" if self.api_key else "none"
+        return f"Settings(offline={self.offline}, why={self.why!r}, model={self.model!r}, api_key={key})"
+
+
+def read_settings(environ: Mapping[str, str], dotenv: Mapping[str, str], mode: str | None = None) -> Settings:
+    """Settings from an environment and the values of a `.env` file; the environment wins.
+
+    Raises ConfigurationError when the mode is unknown, or live lacks what it needs, saying what to set.
+    """
+    found = {name: _find(environ, dotenv, *names) for name, names in _NAMES.items()}
+    offline, why = _mode(mode, found["mode"], dotenv)
+    if offline:
+        return Settings(True, why, OFFLINE_MODEL, OFFLINE_EMBEDDING_MODEL)
+    return Settings(
+        False,
+        why,
+        found["model"] or LIVE_MODEL,
+        found["embedding_model"] or LIVE_EMBEDDING_MODEL,
+        _dimensions(found["dimensions"]),
+        _base_url(found["base_url"]),
+        _api_key(found["api_key"], found["base_url"]),
+    )
+
+
+def _find(
+    environ: Mapping[str, str], dotenv: Mapping[str, str], names: tuple[str, ...], short: tuple[str, ...]
+) -> str | None:
+    candidates = [environ.get(n) for n in names] + [dotenv.get(n) for n in (*names, *short)]
+    return next((value.strip() for value in candidates if value and value.strip()), None)
+
+
+def _mode(asked: str | None, named: str | None, dotenv: Mapping[str, str]) -> tuple[bool, str]:
+    mode, where = (asked, "mode= says so") if asked else (named, "MEMLAB_MODE says so")
+    if mode:
+        if mode.lower() not in ("offline", "live"):
+            raise ConfigurationError(f"the mode is {mode!r}; it must be 'offline' or 'live'")
+        return mode.lower() == "offline", where
+    naming = [n for n in ("OPENAI_API_KEY", "API_KEY", "OPENAI_BASE_URL", "OPENAI_URL") if dotenv.get(n)]
+    if naming:
+        return False, f".env names {naming[0]}"
+    return True, "neither MEMLAB_MODE nor a .env file asks for live"
+
+
+def _dimensions(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise ConfigurationError(f"MEMLAB_EMBEDDING_DIMENSIONS is {value!r}; it must be a whole number like 2048")
+    return int(value)
+
+
+def _base_url(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if not value.startswith(("http://", "https://")):
+        raise ConfigurationError("the base URL must begin with http:// or https://, like https://host/v1")
+    for ending in ("/chat/completions", "/embeddings", "/responses"):
+        if value.rstrip("/").endswith(ending):
+            raise ConfigurationError(f"the base URL ends in {ending}; leave that out, the client adds it")
+    return value.rstrip("/")
+
+
+def _api_key(key: str | None, base_url: str | None) -> str:
+    if key is None and base_url is None:
+        raise ConfigurationError(
+            "live needs a key or a URL: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; "
+            "MEMLAB_MODE=offline goes without"
+        )
+    if key is not None and not key.isascii():
+        raise ConfigurationError("the API key holds a character that is not ASCII; copy it again, without quotes")
+    return key or "none"  # a server of one's own mostly wants no key, but the client insists on one
+
+
+class Lab:
+    """A connection: the official clients, a chat client and an embedder, all to one endpoint.
+
+    `model` and `embedding_model` name what is asked; `offline` tells the mode; `meter` counts the tokens.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        from memlab.clients.meter import Meter
+
+        self.settings = settings
+        self.offline = settings.offline
+        self.model = settings.model
+        self.embedding_model = settings.embedding_model
+        self.meter: Meter = Meter()
+        self._clients: weakref.WeakKeyDictionary[Any, AsyncOpenAI] = weakref.WeakKeyDictionary()
+        self._loopless: AsyncOpenAI | None = None
+
+    @property
+    def client(self) -> AsyncOpenAI:
+        """The official asynchronous client: one for each event loop, since connections belong to a loop."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._loopless = self._loopless or self._async_client()
+            return self._loopless
+        if loop not in self._clients:
+            self._clients[loop] = self._async_client()
+        return self._clients[loop]
+
+    @cached_property
+    def sync_client(self) -> OpenAI:
+        """The official synchronous client."""
+        import openai
+
+        hooks = {"response": [self.meter.on_response]}
+        http = openai.DefaultHttpxClient(event_hooks=hooks, **self._transport())
+        return openai.OpenAI(http_client=http, **self._endpoint())
+
+    @cached_property
+    def chat(self) -> OpenAIChatCompletionClient:
+        """A chat client for `Agent`."""
+        from memlab.clients.chat_completions import OpenAIChatCompletionClient
+
+        return OpenAIChatCompletionClient(self.model, client_of=lambda: self.client)
+
+    @cached_property
+    def embedder(self) -> OpenAIEmbedder:
+        """The embedder of this connection."""
+        return self.embedder_for(self.embedding_model, self.settings.dimensions)
+
+    def embedder_for(self, model: str, dimensions: int | None = None) -> OpenAIEmbedder:
+        """An embedder for another model of the same endpoint."""
+        from memlab.clients.embedder import OpenAIEmbedder
+
+        return OpenAIEmbedder(self.sync_client, model, dimensions)
+
+    def describe(self) -> str:
+        """The mode, its reason, the models and the cost so far, in a few lines. Shows no key and no host."""
+        kind = "in-process classroom endpoint" if self.offline else "OpenAI-compatible endpoint"
+        window = tokens.context_window(self.model)
+        return "\n".join(
+            [
+                f"mode:       {'offline' if self.offline else 'LIVE'} ({self.settings.why})",
+                f"endpoint:   {kind}",
+                f"chat model: {self.model}" + (f", window {window:,} tokens" if window else ""),
+                f"embeddings: {self.embedding_model}",
+                f"cost:       {self.cost_so_far()}",
+            ]
+        )
+
+    def banner(self) -> str:
+        """One line for the top and the end of a notebook: offline or live, and the cost so far."""
+        mode = "offline: no key, no network, no cost" if self.offline else "LIVE: requests cost money"
+        return f"memlab {mode} | {self.model} | {self.embedding_model} | {self.cost_so_far()}"
+
+    def cost_so_far(self) -> str:
+        """Requests, tokens and money so far, in words."""
+        meter = self.meter
+        total = sum(meter.input_tokens.values()) + sum(meter.output_tokens.values())
+        cost = meter.cost_usd()
+        money = "no price known" if cost is None else f"${cost:.4f}"
+        unknown = f", {meter.unreported} without usage" if meter.unreported else ""
+        return f"{sum(meter.requests.values())} requests{unknown}, {total:,} tokens, {money}"
+
+    def check(self, holds: Any, claim: str) -> bool:
+        """Check a claim of a lesson. Offline a false one raises AssertionError; live it shows ✓ or ✗ and goes on."""
+        if self.offline and not holds:
+            raise AssertionError(f"this does not hold: {claim}")
+        print(f"{'✓' if holds else '✗'} {claim}")
+        return bool(holds)
+
+    def affordable(self, what: str, input_tokens: int, output_tokens: int = 0, limit_usd: float = 0.05) -> bool:
+        """Whether a step may run: offline always; live only when its estimated price is known and within the limit.
+
+        Prints why not, so that a skipped cell says so.
+        """
+        if self.offline:
+            return True
+        cost = tokens.cost_usd(self.model, input_tokens, output_tokens)
+        if cost is not None and cost <= limit_usd:
+            return True
+        price = "an unknown price" if cost is None else f"about ${cost:.2f}"
+        print(f"skipped: {what} would cost {price} live, over the limit of ${limit_usd:.2f}")
+        return False
+
+    def _endpoint(self) -> dict[str, Any]:
+        if self.offline:
+            return {"api_key": "offline", "base_url": "http://offline.invalid/v1"}
+        return {"api_key": self.settings.api_key, "base_url": self.settings.base_url}
+
+    def _transport(self) -> dict[str, Any]:
+        if not self.offline:
+            return {}
+        from memlab.offline.transport import OfflineTransport
+
+        return {"transport": OfflineTransport()}
+
+    def _async_client(self) -> AsyncOpenAI:
+        import openai
+
+        hooks = {"response": [self.meter.on_async_response]}
+        http = openai.DefaultAsyncHttpxClient(event_hooks=hooks, **self._transport())
+        return openai.AsyncOpenAI(http_client=http, **self._endpoint())
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+
+_current: Lab | None = None
+
+
+def connect(
+    mode: str | None = None,
+    *,
+    model: str | None = None,
+    embedding_model: str | None = None,
+    dimensions: int | None = None,
+) -> Lab:
+    """Connect to the endpoint: offline unless live was asked for.
+
+    Without arguments, one `Lab` for the whole process, made at the first call. With arguments a new one, which
+    clients made without arguments follow from then on.
+
+    Parameters
+    ----------
+    mode : "offline" or "live"; by default what the environment and `.env` say.
+    model, embedding_model, dimensions : instead of the mode's own, such as "classroom-8k".
+    """
+    global _current
+    if _current is None or any((mode, model, embedding_model, dimensions)):
+        from dataclasses import replace
+
+        settings = read_settings(os.environ, load_dotenv(), mode)
+        chosen = {"model": model, "embedding_model": embedding_model, "dimensions": dimensions}
+        _current = Lab(replace(settings, **{k: v for k, v in chosen.items() if v}))  # type: ignore[arg-type]
+    return _current
+
+
+def load_dotenv(start: Path | None = None) -> dict[str, str]:
+    """The values of the nearest `.env`, from `start` (default: the working directory) up to the project's root.
+
+    The search ends at the first folder with a `pyproject.toml` or `.git`, so that no stranger's file counts.
+    """
+    from dotenv import dotenv_values
+
+    folder = (start or Path.cwd()).resolve()
+    for place in (folder, *folder.parents):
+        if (place / ".env").is_file():
+            values = dotenv_values(place / ".env", encoding="utf-8-sig")
+            return {name: clean_text(value) for name, value in values.items() if value}
+        if (place / "pyproject.toml").exists() or (place / ".git").exists():
+            break
+    return {}

@@ -1,0 +1,159 @@
+"""The trace of a turn: what was searched, what was sent and by whom, what was dropped, called, and cost.
+
+Every `AgentResponse` carries one. Recording costs next to nothing: tokens are counted when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from memlab import tokens
+from memlab.messages import Message, MessageSource, UsageDetails, to_wire
+from memlab.vectors import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARTS = ("instructions", "history", "memories", "input", "tool loop", "tools")
+"""The parts of a prompt, in the order of a request."""
+
+_PART_OF = {"external": "input", "history": "history", "provider": "memories", "model": "tool loop"}
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search of a store: every candidate with its score, and which of them were kept.
+
+    `candidates` (oldest first) and `scores` (n,) go together; `kept` holds positions, best first.
+    """
+
+    source_id: str
+    query: str
+    candidates: Sequence[Any]
+    scores: FloatArray
+    kept: IntArray
+    top_k: int
+    threshold: float | None = None
+    rank: str = "cosine"
+
+    def why(self, position: int) -> str:
+        """Why the candidate at `position` was kept or not."""
+        if position in self.kept:
+            return "kept"
+        below = self.threshold is not None and self.scores[position] < self.threshold
+        return f"below the threshold {self.threshold:g}" if below else f"beyond top {self.top_k}"
+
+    def frame(self) -> pd.DataFrame:
+        """One row a candidate, best first: text, role, score, kept, why."""
+        import pandas as pd
+
+        order = sorted(range(len(self.scores)), key=lambda i: -self.scores[i])
+        rows = [
+            {
+                "text": self.candidates[i].text,
+                "role": self.candidates[i].role,
+                "score": float(self.scores[i]),
+                "kept": i in self.kept,
+                "why": self.why(i),
+            }
+            for i in order
+        ]
+        return pd.DataFrame(rows, columns=["text", "role", "score", "kept", "why"])
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Messages that were stored but not sent, and why."""
+
+    source_id: str
+    messages: Sequence[Message]
+    why: str
+
+
+@dataclass
+class ModelCall:
+    """One request to a model: the messages it got, with their sources, the tools, and what it reported."""
+
+    messages: Sequence[Message]
+    tools: Sequence[dict[str, Any]] = ()
+    model: str = ""
+    usage: UsageDetails = field(default_factory=UsageDetails)
+    seconds: float = 0.0
+
+    def tokens_by_part(self) -> dict[str, int]:
+        """Estimated prompt tokens of each part of the request; their sum leaves out the 3 that prime the reply."""
+        counts = dict.fromkeys(PARTS, 0)
+        for message in self.messages:
+            counts[part_of(message)] += sum(tokens.count_message(wire, self.model) for wire in to_wire([message]))
+        counts["tools"] = tokens.count_tools(list(self.tools), self.model) if self.tools else 0
+        return counts
+
+
+@dataclass(frozen=True)
+class ToolRun:
+    """One call of a tool: its arguments as the model wrote them, and the result that went back."""
+
+    name: str
+    arguments: str
+    result: str
+    is_error: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Something went wrong and the run went on. Holds the kind of error, never its text."""
+
+    where: str
+    error: str
+
+
+@dataclass
+class Trace:
+    """What one run did. The lists are in the order in which things happened."""
+
+    searches: list[Search] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+    calls: list[ModelCall] = field(default_factory=list)
+    tool_runs: list[ToolRun] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def sent(self) -> Sequence[Message]:
+        """The messages of the first request, as the model got them, each with its source."""
+        return self.calls[0].messages if self.calls else []
+
+    def tokens_by_part(self) -> dict[str, int]:
+        """Estimated prompt tokens by part, over all model calls of the turn."""
+        total = dict.fromkeys(PARTS, 0)
+        for call in self.calls:
+            for part, count in call.tokens_by_part().items():
+                total[part] += count
+        return total
+
+    def frame(self) -> pd.DataFrame:
+        """One row a message of the first request: part, source, role, text, tokens (an estimate)."""
+        import pandas as pd
+
+        model = self.calls[0].model if self.calls else ""
+        rows = [
+            {
+                "part": part_of(message),
+                "source": message.source.source_id or message.source.kind,
+                "role": message.role,
+                "text": message.text,
+                "tokens": sum(tokens.count_message(wire, model) for wire in to_wire([message])),
+            }
+            for message in self.sent
+        ]
+        return pd.DataFrame(rows, columns=["part", "source", "role", "text", "tokens"])
+
+
+def part_of(message: Message) -> str:
+    """Which part of a prompt a message belongs to: one of `PARTS`."""
+    if message.role in ("system", "developer") and message.source == MessageSource("external"):
+        return "instructions"
+    return _PART_OF[message.source.kind]
