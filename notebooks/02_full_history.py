@@ -70,8 +70,8 @@ show.plot_token_cost(by_part)
 
 # %% [markdown]
 # Each turn sends all turns before it, so the tokens **of a turn grow linearly**, and those **of the whole
-# conversation quadratically**. In a plot with doubled axes: at twice the turns, a turn costs about twice as much,
-# and the conversation about four times.
+# conversation quadratically**: at twice the turns, a turn costs about twice as much, and the conversation about
+# four times.
 
 # %%
 half, end = len(full) // 2, len(full)

@@ -36,6 +36,7 @@ import _check
 
 CELL_TIMEOUT = 600  # seconds
 _DROPPED = re.compile(rf"{_check.SECRET_NAME.pattern}|_PROXY$|^OPENAI|^MEMLAB|^AZURE|^MODEL$", re.IGNORECASE)
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")  # the colours of a traceback
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -98,7 +99,7 @@ def process(path: Path, mode: str) -> list[str]:
     try:
         notebook = execute(path, live=mode == "live")
     except (CellExecutionError, CellTimeoutError, DeadKernelError, OSError) as error:
-        return [f"{type(error).__name__}: {error}"]
+        return [f"{type(error).__name__}: {_ANSI.sub('', str(error))}"]
     if mode == "live":
         return []
     problems = _check.leaks(notebook.cells)
