@@ -1,0 +1,222 @@
+"""Facts about the user: read from sentences by tables of patterns, kept in a book where the latest wins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from memlab.offline.chat_model import rules_en, rules_ru, rules_zh
+from memlab.offline.chat_model.text import fold, sentences, trim
+
+RULES = {"zh": rules_zh, "en": rules_en, "ru": rules_ru}
+MANY = frozenset({"like", "dislike", "allergy", "avoid", "can", "pet", "have", "does", "note", "diet"})
+OPPOSITES = {
+    "like": ("dislike",), "dislike": ("like",), "avoid": ("can", "like"), "can": ("avoid", "allergy"), "allergy": ("can",),
+}  # fmt: skip
+LONGEST_VALUE = 100
+
+
+class Fact(NamedTuple):
+    """One fact: `kind` (name, like, ...), `value`, `key` (attributes only), `say` (how to say it back).
+
+    `denied` facts take a value away: "I'm not called Bob". `kind` "it" is a correction that needs the
+    fact before it to be understood: "no, it's Bob".
+    """
+
+    kind: str
+    value: str
+    key: str = ""
+    say: str = "{v}"
+    denied: bool = False
+    lang: str = "en"
+
+
+@lru_cache(maxsize=16384)
+def extract(text: str, speaker: str = "user") -> tuple[Fact, ...]:
+    """The facts about the user that `text` states.
+
+    `speaker`: "user" (first person), "assistant" (second person: "you like tea"), "any" (a remembered line
+    whose speaker is unknown: both), "system" (only listed facts: "- name: Anna", "The user's name is Anna").
+
+    >>> [(fact.kind, fact.value) for fact in extract("I'm Anna and I live in Paris.")]
+    [('name', 'Anna'), ('lives', 'in Paris')]
+    """
+    found: list[Fact] = []
+    plain = fold(text)
+    for lang, rules in RULES.items():
+        if rules.PRECHECK.search(plain):
+            found += _extract(text, speaker, lang)
+    return tuple(dict.fromkeys(found))
+
+
+def _extract(text: str, speaker: str, lang: str) -> list[Fact]:
+    rules = RULES[lang]
+    found: list[Fact] = []
+    subject = rules.SUBJECT  # who a clause without a subject is about; carried from sentence to sentence
+    for sentence in sentences(_without_quotations(text, rules)):
+        found += _listed(sentence, lang)
+        if rules.BLOCKED.search(fold(sentence)):
+            subject = ""
+            continue
+        if speaker in ("user", "any"):
+            stated, subject = clauses(sentence, lang, subject)
+            found += [fact for clause in stated for fact in read_clause(clause, lang)]
+        if speaker != "user":
+            found += _second_person(sentence, speaker, lang)
+    return found
+
+
+_QUOTED = re.compile(r"“([^”]{0,200})”|\"([^\"\n]{0,200})\"|«([^»]{0,200})»|「([^」]{0,200})」|『([^』]{0,200})』"
+                     r"|(?<!\w)['‘]([^'’\n]{0,200})['’](?!\w)")  # fmt: skip
+
+
+def _without_quotations(text: str, rules: object) -> str:
+    """Quoted speech in the first person is somebody else's; a quoted name or title stays."""
+    if not any(mark in text for mark in "“\"«「『'‘"):
+        return text
+    speech: re.Pattern[str] = rules.FIRST_PERSON  # type: ignore[attr-defined]
+    return _QUOTED.sub(lambda m: " … " if speech.search(fold(m.group())) else " " + m.group()[1:-1] + " ", text)
+
+
+def _listed(sentence: str, lang: str) -> list[Fact]:
+    """`- name: Anna`: a line of a summary or a profile."""
+    match = RULES[lang].LISTED.match(fold(sentence))
+    if not match:
+        return []
+    kind = RULES[lang].LABELS[match["label"].lower()]
+    values = re.split(r"\s*[;；]\s*", sentence[match.start("v") :])
+    return [Fact(kind, trim(v), say=RULES[lang].SAY[kind], lang=lang) for v in values if trim(v)]
+
+
+def _second_person(sentence: str, speaker: str, lang: str) -> list[Fact]:
+    """The assistant's "You are called Anna" becomes "I am called Anna" and is read by the same rules."""
+    rules = RULES[lang]
+    if speaker == "system":
+        swapped = rules.third_to_first(sentence)
+    else:
+        vocative = rules.VOCATIVE.search(fold(sentence))
+        if vocative and rules.is_name(sentence[vocative.start("v") : vocative.end("v")], True):
+            name = trim(sentence[vocative.start("v") : vocative.end("v")])
+            return [Fact("name", name, say=rules.SAY["name"], lang=lang)]
+        swapped = rules.second_to_first(sentence)
+    return [fact for clause in clauses(swapped, lang)[0] for fact in read_clause(clause, lang)] if swapped else []
+
+
+def clauses(sentence: str, lang: str, subject: str = "") -> tuple[list[str], str]:
+    """(clauses that state something, the subject after them).
+
+    Questions and things past are left out; a dropped subject is put back.
+    """
+    rules = RULES[lang]
+    parts = [piece for part in split(rules.SPLIT, rules.joined(sentence)) for piece in rules.split_more(part)]
+    kept: list[str] = []
+    for part, following in zip(parts, [*parts[1:], ""], strict=False):
+        filler = rules.FILLER.match(fold(part))
+        clause = part[filler.end() :] if filler else part
+        if subject and rules.DROPPED.match(fold(clause)):
+            clause = rules.restore(subject, clause)
+        subject = rules.subject_of(fold(clause), subject)
+        asked = rules.QUESTION.search(fold(part)) or rules.TAG.match(fold(following))
+        if clause and not rules.PAST.match(fold(clause)) and (not asked or rules.REQUEST.match(fold(part))):
+            kept.append(clause)
+    return kept, subject
+
+
+def split(pattern: re.Pattern[str], text: str) -> list[str]:
+    """Split where `pattern` matches the folded text; the parts keep their own spelling."""
+    parts, start = [], 0
+    for match in pattern.finditer(fold(text)):
+        parts.append(text[start : match.start()])
+        start = match.end()
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def read_clause(clause: str, lang: str) -> list[Fact]:
+    """The facts that one clause states: one, or a denied one beside it ("coffee, not tea"), or none."""
+    plain = fold(clause)
+    for kind, pattern, say in RULES[lang].STATEMENTS:
+        match = pattern.match(plain)
+        facts = _facts_of_match(match, clause, kind, say, lang) if match else []
+        if facts:
+            return facts
+    return []
+
+
+def _facts_of_match(match: re.Match[str], clause: str, kind: str, say: str, lang: str) -> list[Fact]:
+    """Kinds: "not X" denies, "X?" needs a value that looks the part, "X:key" names an attribute, "X&Y" has two values."""
+    rules = RULES[lang]
+    kind, _, second = kind.partition("&")
+    kind, _, key = kind.partition(":")
+    denied, strict, kind = kind.startswith("not "), kind.endswith("?"), kind.removeprefix("not ").removesuffix("?")
+    raw = {name: clause[match.start(name) : match.end(name)] for name, found in match.groupdict().items() if found}
+    value, rejected = rules.clean(kind, raw.get("v", ""))
+    if not value or len(value) > LONGEST_VALUE or not rules.is_valid(kind, value, strict):
+        return []
+    owned = (key or raw.get("k", "")).strip()
+    shown = say.replace("{k}", owned).replace("{p}", rules.POSSESSIVE.get(fold(raw.get("p", "")).lower(), ""))
+    key = rules.key_of(kind, owned)
+    facts = [Fact(rules.kind_of(kind, key), value, key, shown, denied, lang)]
+    if rejected:
+        facts.insert(0, facts[0]._replace(value=rejected, denied=True))
+    if second:
+        facts.append(Fact(second, rules.clean(second, raw["w"])[0], say=rules.SAY[second], lang=lang))
+    return facts
+
+
+class FactBook:
+    """Facts in the order they were told. For kinds with one value the latest wins."""
+
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        self.facts: list[Fact] = []
+        self.denials: list[Fact] = []
+        self._last: Fact | None = None
+        for fact in facts:
+            self.add(fact)
+
+    def add(self, fact: Fact) -> None:
+        """Store one fact, or take one away when it is denied."""
+        if fact.kind == "it":
+            if self._last is None:
+                return
+            say = (
+                RULES[self._last.lang].SAY.get(self._last.kind, self._last.say) if self._last.denied else self._last.say
+            )
+            fact = self._last._replace(value=fact.value, denied=fact.denied, say=say)
+            if not fact.denied and self._last.kind in MANY:
+                self._drop(self._last)
+        if fact.denied:
+            self._drop(fact)
+            self.denials.append(fact)
+        else:
+            self._store(fact)
+        self._last = fact
+
+    def _drop(self, fact: Fact) -> None:
+        self.facts = [f for f in self.facts if not (f.kind == fact.kind and f.key == fact.key and same(f, fact))]
+
+    def _store(self, fact: Fact) -> None:
+        if fact.kind in MANY:
+            clash = (fact.kind, *OPPOSITES.get(fact.kind, ()))
+            self.facts = [f for f in self.facts if not (f.kind in clash and f.key == fact.key and same(f, fact))]
+        else:
+            self.facts = [f for f in self.facts if (f.kind, f.key) != (fact.kind, fact.key)]
+        self.denials = [d for d in self.denials if not (d.kind == fact.kind and same(d, fact))]
+        self.facts.append(fact)
+
+    def of(self, *kinds: str) -> list[Fact]:
+        """The facts of these kinds, oldest first."""
+        return [fact for fact in self.facts if fact.kind in kinds]
+
+
+def same(one: Fact, other: Fact) -> bool:
+    """Whether two facts name the same thing, spelling aside ("in Paris" and "Paris")."""
+    a, b = plain_value(one), plain_value(other)
+    return a == b or (len(b) > 1 and b in a) or (len(a) > 1 and a in b)
+
+
+def plain_value(fact: Fact) -> str:
+    """A value without the words that only lead in to it: "to eat apples" -> "apples"."""
+    plain = fold(fact.value).lower()
+    return RULES[fact.lang].LEAD_IN.sub("", plain).strip() or plain

@@ -1,0 +1,68 @@
+"""The skill that looks a missing fact up with a search tool, once a turn."""
+
+from __future__ import annotations
+
+import re
+
+from memlab.offline.chat_model import recall, wording
+from memlab.offline.chat_model.conversation import Conversation, Tool
+from memlab.offline.chat_model.questions import asks_about_self
+from memlab.offline.chat_model.turn import Call, Turn
+
+_SEARCH = re.compile(
+    r"search|history|memor|recall|remember|retriev|搜索|搜尋|检索|查找|记忆|回忆|历史|поиск|найти|памят|истори|искать",
+    re.I,
+)
+
+
+def search_tool(conversation: Conversation) -> Tool | None:
+    """A tool that looks like a search over earlier chats: such a word, and one required string parameter."""
+    return next((tool for tool in conversation.tools if _SEARCH.search(tool.label) and parameter(tool)), None)
+
+
+def parameter(tool: Tool) -> str | None:
+    """The name of the one required string parameter, if there is exactly one."""
+    if len(tool.required) != 1:
+        return None
+    schema = tool.properties.get(tool.required[0])
+    is_string = isinstance(schema, dict) and schema.get("type", "string") == "string" and "enum" not in schema
+    return tool.required[0] if is_string else None
+
+
+def call_search(conversation: Conversation) -> Turn | None:
+    """The call that searches for the question's text; None without a tool, or when it was already called."""
+    tool = search_tool(conversation)
+    if tool is None or any(exchange.name == tool.name for exchange in conversation.exchanges):
+        return None
+    name = parameter(tool)
+    return Turn(None, (Call(tool.name, {str(name): conversation.question}),), skill="search")
+
+
+def search(conversation: Conversation) -> Turn | None:
+    """Search when the question needs a fact that isn't in view."""
+    if not conversation.tools:
+        return None
+    about_self = asks_about_self(conversation.question, conversation.lang)
+    if recall.missing(conversation) or (about_self and not recall.answerable(conversation)):
+        return call_search(conversation)
+    return None
+
+
+_FAILED = re.compile(r"^\W*(?:error|exception|failed|failure|traceback|错误|失败|ошибка)|\"(?:error|is_?error)\"\s*:\s*(?!null|false|\"\"|0)|\"(?:status|success|ok)\"\s*:\s*(?:\"(?:error|failed)|false)", re.I)  # fmt: skip
+
+
+def failed(result: str | None) -> bool:
+    """Whether a tool's result reports an error."""
+    return result is not None and bool(_FAILED.search(result[:2000]))
+
+
+FAILED = {
+    "zh": "抱歉，工具调用失败了：{t}",
+    "en": "Sorry, the tool call failed: {t}",
+    "ru": "К сожалению, вызов инструмента не удался: {t}",
+}
+
+
+def failure(result: str, lang: str) -> str:
+    """The honest sentence about a failed call."""
+    return wording.sentence(FAILED[lang].replace("{t}", result.strip()[:200]), lang)
