@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from memlab import tokens
+from memlab import prices
 from memlab.assets import data_path
 from memlab.errors import InvalidInputError
 from memlab.experiments.loops import Turn
@@ -116,7 +116,7 @@ async def probe(probes: Sequence[Probe], ask: Ask, strategy: str) -> pd.DataFram
 def with_cost(frame: pd.DataFrame, models: tuple[str, str] = PRICED_AS) -> pd.DataFrame:
     """`replay`'s frame with two more columns: usd a turn (chat and embeddings), and usd_total so far."""
     chat, embedding = models
-    rates = [tokens.cost_usd(chat, 1), tokens.cost_usd(chat, 0, 1), tokens.cost_usd(embedding, 1)]
+    rates = [prices.cost_usd(chat, 1), prices.cost_usd(chat, 0, 1), prices.cost_usd(embedding, 1)]
     if any(rate is None for rate in rates):
         raise InvalidInputError(f"data/prices.csv has no price for {chat} or {embedding}; add a line there")
     counts = frame[["prompt_tokens", "completion_tokens", "embedding_tokens"]]
