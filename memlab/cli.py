@@ -1,0 +1,418 @@
+"""The command `memlab`: tour, chat, lab, serve, doctor."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from memlab import __version__, assets, prices
+from memlab.errors import ConfigurationError, InvalidInputError, MemlabError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from memlab.experiments.loops import Turn
+    from memlab.settings import Lab
+
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130  # exit codes; 0 is success
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code.
+
+    0: done; 1: a claim of the tour failed, or the doctor found an error; 2: wrong use or a set-up that can't work.
+    """
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        _speak_utf8(stream)
+    parser = _parser()
+    given = parser.parse_args(argv)
+    if given.command is None:
+        parser.print_help()
+        return 0
+    try:
+        return int(_COMMANDS[given.command](given))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if getattr(given, "debug", False) or not _is_known(error):
+            raise
+        print(f"memlab: {_in_words(error)}", file=sys.stderr)
+        return WRONG_USE
+
+
+def _speak_utf8(stream: Any) -> None:
+    """UTF-8 unless PYTHONIOENCODING asks for something else; what can't be written becomes a question mark."""
+    if hasattr(stream, "reconfigure"):
+        encoding = stream.encoding if os.environ.get("PYTHONIOENCODING") else "utf-8"
+        stream.reconfigure(encoding=encoding, errors="replace")
+
+
+def _is_known(error: Exception) -> bool:
+    if isinstance(error, MemlabError | OSError):
+        return True
+    openai = sys.modules.get("openai")
+    return openai is not None and isinstance(error, openai.OpenAIError)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, MemlabError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error} (memlab doctor looks for the cause)"
+    from memlab.doctor import explain
+
+    finding = explain(error)
+    return f"{finding.what} ({finding.remedy})"
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show an error's traceback")
+    parser = argparse.ArgumentParser(
+        "memlab", description="How does a stateless language model come to remember?", parents=[common]
+    )
+    parser.add_argument("--version", action="version", version=f"memlab {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        formatter = argparse.ArgumentDefaultsHelpFormatter
+        return commands.add_parser(name, help=text, description=text, parents=[common], formatter_class=formatter)
+
+    add("tour", "the story of lessons 1 to 4 in the terminal, every claim checked")
+    chat = add("chat", "talk to the model, and see what each turn sends and costs")
+    chat.add_argument("--memory", choices=("none", "full", "vector"), default="full", help="what a request carries")
+    chat.add_argument("--model", help="another chat model, such as classroom-8k")
+    chat.add_argument("--top-k", type=int, default=6, help="vector: send at most this many memories")
+    chat.add_argument("--threshold", type=float, default=0.3, help="vector: the lowest cosine similarity")
+    lab = add("lab", "open JupyterLab on the lessons")
+    lab.add_argument("--no-browser", action="store_true", help="only print the address")
+    lab.add_argument("--port", type=int, help="where to listen; by default a free port from 8888")
+    serve = add("serve", "the offline endpoint on a port, for other OpenAI clients")
+    serve.add_argument("--host", default="127.0.0.1", help="where to listen")
+    serve.add_argument("--port", type=int, default=8765, help="0 takes a free one")
+    serve.add_argument("--api-key", help="refuse requests without it (default: MEMLAB_SERVE_KEY)")
+    doctor = add("doctor", "what is wrong with this set-up, and what to do")
+    doctor.add_argument("--no-request", action="store_true", help="send nothing to a live endpoint")
+    return parser
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _tour(given: argparse.Namespace) -> int:
+    from memlab import tour
+
+    return 0 if tour.run(_console()) else FAILED
+
+
+# --- doctor ----------------------------------------------------------------------------------------------------------
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    from memlab.doctor import findings
+    from memlab.settings import load_dotenv
+
+    try:
+        dotenv = load_dotenv()
+    except ConfigurationError:  # not UTF-8: one of the findings
+        dotenv = {}
+    found = findings(os.environ, dotenv, request=not given.no_request)
+    styles = {"ok": "green", "warn": "yellow", "error": "bold red"}
+    console = _console()
+    for finding in found:
+        _show(console, _styled(f"{finding.level:6}", styles[finding.level]).append(finding.what, "default"))
+        if finding.remedy:
+            _show(console, _styled(f"      -> {finding.remedy}", "cyan"))
+    levels = [finding.level for finding in found]
+    console.print(f"\nerrors: {levels.count('error')}, warnings: {levels.count('warn')}")
+    return FAILED if "error" in levels else 0
+
+
+def _styled(text: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text.assemble((text, style))  # not markup: a path may hold brackets
+
+
+def _show(console: Console, text: Text) -> None:
+    """A terminal gets words wrapped, a pipe whole lines."""
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+# --- serve -----------------------------------------------------------------------------------------------------------
+
+
+def _serve(given: argparse.Namespace) -> int:
+    from memlab.offline.server import Server
+
+    key = given.api_key if given.api_key is not None else os.environ.get("MEMLAB_SERVE_KEY")
+    _check_serving(given.host, given.port, key)
+    stopped = threading.Event()
+    before = {each: signal.signal(each, lambda *_: stopped.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with Server(given.host, given.port, key) as server:
+            print(_how_to_reach(server.url, key), flush=True)
+            while not stopped.wait(0.2):  # Windows can't interrupt a wait without end
+                pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    print(_request_counts(server.counts), flush=True)
+    return 0
+
+
+def _check_serving(host: str, port: int, key: str | None) -> None:
+    from memlab.doctor import is_loopback
+
+    if not 0 <= port <= 65535:
+        raise InvalidInputError(f"the port is {port}; it must be from 0 to 65535")
+    if key is not None and (not key.strip() or not key.isascii() or any(char.isspace() for char in key)):
+        raise InvalidInputError("the API key must be ASCII without white space; leave it out to serve without a key")
+    if key is None and not is_loopback(host):
+        raise ConfigurationError(
+            f"{host} can be reached from other machines: add --api-key KEY or set MEMLAB_SERVE_KEY, "
+            "or stay with --host 127.0.0.1"
+        )
+
+
+def _how_to_reach(url: str, key: str | None) -> str:
+    shown = "the-key-you-chose" if key else "any"
+    return "\n".join(
+        [
+            f"The classroom endpoint is at {url} ({'with' if key else 'without'} a key). Ctrl-C stops it.",
+            "",
+            "Any OpenAI client:",
+            f"  OPENAI_BASE_URL={url}",
+            f"  OPENAI_API_KEY={shown}",
+            "memlab in another process, besides:",
+            "  MEMLAB_MODE=live",
+            "  MEMLAB_MODEL=classroom-128k",
+            "  MEMLAB_EMBEDDING_MODEL=use-multilingual",
+        ]
+    )
+
+
+def _request_counts(counts: Mapping[str, int]) -> str:
+    each = ", ".join(f"{path} {number}" for path, number in sorted(counts.items()))
+    return f"\nstopped after {sum(counts.values())} requests" + (f": {each}" if each else "")
+
+
+# --- lab -------------------------------------------------------------------------------------------------------------
+
+
+def _lab(given: argparse.Namespace) -> int:
+    folder = _learners_copy(assets.notebooks_path(), Path.cwd() / "memlab-notebooks")
+    lessons = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
+    if not lessons:
+        raise ConfigurationError(f"there is no lesson in {folder}; in a clone, run: python notebooks/build.py")
+    print(f"Opening {len(lessons)} lessons in {folder}. Ctrl-C stops JupyterLab.", flush=True)
+    command = _lab_command(folder, lessons[0].name, given)
+    if os.name == "posix":
+        os.execv(sys.executable, command)  # JupyterLab takes this process's place, and its signals
+    child = subprocess.Popen(command)
+    while True:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:  # JupyterLab got it too, and decides
+            continue
+
+
+def _lab_command(folder: Path, first: str, given: argparse.Namespace) -> list[str]:
+    """JupyterLab with this Python, without news, update checks and the list of extensions: they ask the network."""
+    command = [sys.executable, "-m", "jupyterlab", str(folder), f"--LabApp.default_url=/lab/tree/{first}"]
+    command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    command += ["--LabApp.extension_manager=readonly"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # in a container there is often no one else
+    command += ["--no-browser"] if given.no_browser else []
+    return command + ([f"--port={given.port}"] if given.port is not None else [])
+
+
+def _learners_copy(source: Path, target: Path) -> Path:
+    """A clone's own notebooks; from a wheel, copies in `target`. A file that is there already stays as it is."""
+    if not source.is_relative_to(Path(assets.__file__).resolve().parent):
+        return source
+    target.mkdir(exist_ok=True)
+    kept = 0
+    for lesson in source.glob("[0-9][0-9]_*.ipynb"):
+        if (target / lesson.name).exists():
+            kept += 1
+        else:
+            shutil.copyfile(lesson, target / lesson.name)
+    if kept:
+        print(f"{kept} notebooks were in {target.name} already and stay as they are")
+    return target
+
+
+# --- chat ------------------------------------------------------------------------------------------------------------
+
+_HELP = """\
+/memory   what is kept so far
+/prompt   what the last request sent
+/quit     leave (Ctrl-D does too; Ctrl-C stops an answer)
+The parts of a prompt are estimated; what opens the reply makes 3 tokens more."""
+
+
+def _chat(given: argparse.Namespace) -> int:
+    from memlab.settings import connect
+
+    if given.top_k < 0:
+        raise InvalidInputError(f"--top-k is {given.top_k}; it must be 0 or more")
+    if not -1 <= given.threshold <= 1:
+        raise InvalidInputError(f"--threshold is {given.threshold}; a cosine similarity lies between -1 and 1")
+    lab = connect(model=given.model)
+    with asyncio.Runner() as runner:
+        try:
+            _Chat(lab, given, runner).talk()
+        finally:
+            runner.run(lab.client.close())
+    return 0
+
+
+class _Chat:
+    """A console chat over the loops of the lessons."""
+
+    def __init__(self, lab: Lab, given: argparse.Namespace, runner: asyncio.Runner) -> None:
+        from memlab.experiments.loops import Wire
+        from memlab.stores.in_memory import InMemoryVectorStore
+
+        self.lab, self.given, self.runner = lab, given, runner
+        self.console = _console()
+        self.history: list[Wire] = []
+        self.store = InMemoryVectorStore(embedder=lab.embedder)
+        self.last: Turn | None = None
+        self.bill = _Bill(lab)
+
+    def talk(self) -> None:
+        """Questions and answers until the input ends."""
+        self._dim(f"{self.lab.banner()}\nmemory: {self.given.memory}. /help lists the commands.")
+        while (line := _read_line(sys.stdin)) is not None:
+            if line in ("/quit", "/exit"):
+                break
+            if line.startswith("/"):
+                self._command(line)
+            elif line:
+                self._turn(line)
+
+    def _turn(self, question: str) -> None:
+        import httpx2
+        import openai
+
+        print("model> ", end="", flush=True)
+        try:
+            self.last = self.runner.run(self._ask(question))
+        except KeyboardInterrupt:
+            self._dim("\n(stopped; nothing of this turn is kept)")
+        except (openai.OpenAIError, httpx2.HTTPError, MemlabError, ValueError) as error:
+            _show(self.console, _styled(f"\nerror: {_in_words(error)}", "red"))
+            self._dim("(nothing of this turn is kept; what was said before is)")
+        else:
+            self._dim("\n" + self.bill.line(self.last))
+
+    async def _ask(self, question: str) -> Turn:
+        from memlab.experiments import loops
+
+        if self.given.memory == "none":
+            return await loops.amnesia(self.lab, question, _say)
+        if self.given.memory == "full":
+            return await loops.full_history(self.lab, self.history, question, _say)
+        options = {"top_k": self.given.top_k, "threshold": self.given.threshold}
+        return await loops.vector_memory(self.lab, self.store, question, _say, **options)
+
+    def _command(self, line: str) -> None:
+        if line == "/memory":
+            self._list(self._remembered(), "nothing is kept" + ("" if self.given.memory != "none" else ", ever"))
+        elif line == "/prompt":
+            self._list([(m["role"], m["content"]) for m in self.last.sent] if self.last else [], "nothing was sent yet")
+        else:
+            print(_HELP if line == "/help" else f"{line} is not a command:\n{_HELP}")
+
+    def _remembered(self) -> list[tuple[str, str]]:
+        from memlab.stores.base import EVERYONE
+
+        if self.given.memory == "vector":
+            records = self.store.scan("chat", scope=EVERYONE)
+            return [(record.role, record.text) for record in reversed(records)]
+        return [(message["role"], message["content"]) for message in self.history]
+
+    def _list(self, messages: list[tuple[str, str]], otherwise: str) -> None:
+        for role, text in messages:
+            _show(self.console, _styled(f"{role:>9}: {text}"))
+        if not messages:
+            print(otherwise)
+
+    def _dim(self, text: str) -> None:
+        _show(self.console, _styled(text, "dim"))
+
+
+def _say(piece: str) -> None:
+    print(piece, end="", flush=True)
+
+
+def _read_line(stream: TextIO) -> str | None:
+    """The next line, stripped; None when the input ends or Ctrl-C is pressed. A piped line is shown."""
+    try:
+        line = input("\nyou> ").strip().lstrip("\ufeff")
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return None
+    if not stream.isatty():
+        print(line)
+    return line
+
+
+class _Bill:
+    """What the turns so far cost. The classroom model is free, so its tokens are priced as those of real models."""
+
+    def __init__(self, lab: Lab) -> None:
+        from memlab.experiments.hundred_turns import PRICED_AS
+
+        self.models = PRICED_AS if lab.offline else (lab.model, lab.embedding_model)
+        self.label = f", as if {' + '.join(PRICED_AS)}" if lab.offline else ""
+        self.tokens, self.usd = 0, 0.0
+
+    def line(self, turn: Turn) -> str:
+        """One line for a turn, and the sums up to it."""
+        prompt, answer = turn.usage["input_token_count"], turn.usage["output_token_count"]
+        self.tokens += prompt + answer + turn.embedding_tokens
+        parts = ", ".join(f"{name} {count}" for name, count in turn.parts.items() if count)
+        estimated = " (estimated)" if turn.usage.estimated else ""
+        text = f"tokens: prompt {prompt} [{parts}], answer {answer}{estimated}, embedding {turn.embedding_tokens}"
+        money = self._money(prompt, answer, turn.embedding_tokens)
+        return f"{text} | so far {self.tokens} tokens, {money}{_memories(turn)}"
+
+    def _money(self, prompt: int, answer: int, embedded: int) -> str:
+        chat = prices.cost_usd(self.models[0], prompt, answer)
+        embedding = prices.cost_usd(self.models[1], embedded) if embedded else 0.0
+        if chat is None or embedding is None:
+            return "no price known"
+        self.usd += chat + embedding
+        return f"${self.usd:.6f}{self.label}"
+
+
+def _memories(turn: Turn) -> str:
+    if not turn.trace.searches:
+        return ""
+    search = turn.trace.searches[0]
+    scores = " ".join(f"{search.scores[position]:.2f}" for position in search.kept)
+    return f"\nmemories: {len(search.kept)} of {len(search.candidates)} sent" + (f", scores {scores}" if scores else "")
+
+
+_COMMANDS = {"tour": _tour, "chat": _chat, "lab": _lab, "serve": _serve, "doctor": _doctor}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
