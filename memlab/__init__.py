@@ -13,41 +13,59 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memlab.agent import Agent, AgentRunError
+    from memlab.agent import Agent
     from memlab.clients.chat_completions import OpenAIChatCompletionClient
     from memlab.clients.embedder import OpenAIEmbedder
+    from memlab.clients.responses import OpenAIChatClient
     from memlab.errors import ConfigurationError, InvalidInputError, InvalidTypeError, MemlabError
     from memlab.messages import Message, MessageSource, Text, ToolCall, ToolResult, UsageDetails
     from memlab.providers.base import ContextProvider, SessionContext
+    from memlab.providers.file_history import FileHistoryProvider
     from memlab.providers.history import HistoryProvider, InMemoryHistoryProvider
+    from memlab.providers.memory import ChatHistoryMemoryProvider
+    from memlab.providers.memory_options import ChatHistoryMemoryProviderOptions, SearchTime, State
     from memlab.providers.reducers import MessageCountReducer, TokenBudgetReducer
+    from memlab.providers.sqlite_history import SqliteHistoryProvider
+    from memlab.providers.state import ProviderSessionState
+    from memlab.providers.summary import SummaryReducer
+    from memlab.providers.tracking import ContextTrackingProvider, MessageProvider
     from memlab.response import AgentResponse, AgentResponseUpdate, ChatClient, ChatReply, ResponseStream
     from memlab.session import AgentSession, register_state_type
     from memlab.settings import Lab, connect
     from memlab.stores.base import EVERYONE, Hit, MemoryRecord, MemoryScope, VectorStore
     from memlab.stores.in_memory import InMemoryVectorStore
-    from memlab.tools import FunctionTool, tool
-    from memlab.trace import Trace
+    from memlab.tools import FunctionTool, record_event, tool
+    from memlab.trace import Event, Trace
+    from memlab.turn import AgentRunError
     from memlab.vectors import cosine_matrix, cosine_similarity, normalize, select_top_k
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "agent": "Agent AgentRunError",
+    "agent": "Agent",
     "clients.chat_completions": "OpenAIChatCompletionClient",
     "clients.embedder": "OpenAIEmbedder",
+    "clients.responses": "OpenAIChatClient",
     "errors": "ConfigurationError InvalidInputError InvalidTypeError MemlabError",
     "messages": "Message MessageSource Text ToolCall ToolResult UsageDetails",
     "providers.base": "ContextProvider SessionContext",
+    "providers.file_history": "FileHistoryProvider",
     "providers.history": "HistoryProvider InMemoryHistoryProvider",
+    "providers.memory": "ChatHistoryMemoryProvider",
+    "providers.memory_options": "ChatHistoryMemoryProviderOptions SearchTime State",
     "providers.reducers": "MessageCountReducer TokenBudgetReducer",
+    "providers.sqlite_history": "SqliteHistoryProvider",
+    "providers.state": "ProviderSessionState",
+    "providers.summary": "SummaryReducer",
+    "providers.tracking": "ContextTrackingProvider MessageProvider",
     "response": "AgentResponse AgentResponseUpdate ChatClient ChatReply ResponseStream",
     "session": "AgentSession register_state_type",
     "settings": "Lab connect",
     "stores.base": "EVERYONE Hit MemoryRecord MemoryScope VectorStore",
     "stores.in_memory": "InMemoryVectorStore",
-    "tools": "FunctionTool tool",
-    "trace": "Trace",
+    "tools": "FunctionTool record_event tool",
+    "trace": "Event Trace",
+    "turn": "AgentRunError",
     "vectors": "cosine_matrix cosine_similarity normalize select_top_k",
 }
 _HOME_OF = {name: f"memlab.{home}" for home, names in _HOMES.items() for name in names.split()}

@@ -12,17 +12,11 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
-from memlab import __version__, assets, prices
+from memlab import __version__, assets
+from memlab.console import console, in_words, show, styled
 from memlab.errors import ConfigurationError, InvalidInputError, MemlabError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
-    from memlab.experiments.loops import Turn
-    from memlab.settings import Lab
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130  # exit codes; 0 is success
 
@@ -46,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if getattr(given, "debug", False) or not _is_known(error):
             raise
-        print(f"memlab: {_in_words(error)}", file=sys.stderr)
+        print(f"memlab: {in_words(error)}", file=sys.stderr)
         return WRONG_USE
 
 
@@ -62,17 +56,6 @@ def _is_known(error: Exception) -> bool:
         return True
     openai = sys.modules.get("openai")
     return openai is not None and isinstance(error, openai.OpenAIError)
-
-
-def _in_words(error: Exception) -> str:
-    if isinstance(error, MemlabError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{error} (memlab doctor looks for the cause)"
-    from memlab.doctor import explain
-
-    finding = explain(error)
-    return f"{finding.what} ({finding.remedy})"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,16 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
 def _tour(given: argparse.Namespace) -> int:
     from memlab import tour
 
-    return 0 if tour.run(_console()) else FAILED
+    return 0 if tour.run(console()) else FAILED
 
 
 # --- doctor ----------------------------------------------------------------------------------------------------------
@@ -131,25 +108,14 @@ def _doctor(given: argparse.Namespace) -> int:
         dotenv = {}
     found = findings(os.environ, dotenv, request=not given.no_request)
     styles = {"ok": "green", "warn": "yellow", "error": "bold red"}
-    console = _console()
+    screen = console()
     for finding in found:
-        _show(console, _styled(f"{finding.level:6}", styles[finding.level]).append(finding.what, "default"))
+        show(screen, styled(f"{finding.level:6}", styles[finding.level]).append(finding.what, "default"))
         if finding.remedy:
-            _show(console, _styled(f"      -> {finding.remedy}", "cyan"))
+            show(screen, styled(f"      -> {finding.remedy}", "cyan"))
     levels = [finding.level for finding in found]
-    console.print(f"\nerrors: {levels.count('error')}, warnings: {levels.count('warn')}")
+    screen.print(f"\nerrors: {levels.count('error')}, warnings: {levels.count('warn')}")
     return FAILED if "error" in levels else 0
-
-
-def _styled(text: str, style: str = "") -> Text:
-    from rich.text import Text
-
-    return Text.assemble((text, style))  # not markup: a path may hold brackets
-
-
-def _show(console: Console, text: Text) -> None:
-    """A terminal gets words wrapped, a pipe whole lines."""
-    console.print(text, soft_wrap=not console.is_terminal)
 
 
 # --- serve -----------------------------------------------------------------------------------------------------------
@@ -257,16 +223,11 @@ def _learners_copy(source: Path, target: Path) -> Path:
     return target
 
 
-# --- chat ------------------------------------------------------------------------------------------------------------
-
-_HELP = """\
-/memory   what is kept so far
-/prompt   what the last request sent
-/quit     leave (Ctrl-D does too; Ctrl-C stops an answer)
-The parts of a prompt are estimated; what opens the reply makes 3 tokens more."""
+# --- chat -----------------------------------------------------------------------------------------------------------
 
 
 def _chat(given: argparse.Namespace) -> int:
+    from memlab.console_chat import ConsoleChat
     from memlab.settings import connect
 
     if given.top_k < 0:
@@ -276,139 +237,10 @@ def _chat(given: argparse.Namespace) -> int:
     lab = connect(model=given.model)
     with asyncio.Runner() as runner:
         try:
-            _Chat(lab, given, runner).talk()
+            ConsoleChat(lab, given, runner).talk()
         finally:
             runner.run(lab.client.close())
     return 0
-
-
-class _Chat:
-    """A console chat over the loops of the lessons."""
-
-    def __init__(self, lab: Lab, given: argparse.Namespace, runner: asyncio.Runner) -> None:
-        from memlab.experiments.loops import Wire
-        from memlab.stores.in_memory import InMemoryVectorStore
-
-        self.lab, self.given, self.runner = lab, given, runner
-        self.console = _console()
-        self.history: list[Wire] = []
-        self.store = InMemoryVectorStore(embedder=lab.embedder)
-        self.last: Turn | None = None
-        self.bill = _Bill(lab)
-
-    def talk(self) -> None:
-        """Questions and answers until the input ends."""
-        self._dim(f"{self.lab.banner()}\nmemory: {self.given.memory}. /help lists the commands.")
-        while (line := _read_line(sys.stdin)) is not None:
-            if line in ("/quit", "/exit"):
-                break
-            if line.startswith("/"):
-                self._command(line)
-            elif line:
-                self._turn(line)
-
-    def _turn(self, question: str) -> None:
-        import httpx2
-        import openai
-
-        print("model> ", end="", flush=True)
-        try:
-            self.last = self.runner.run(self._ask(question))
-        except KeyboardInterrupt:
-            self._dim("\n(stopped; nothing of this turn is kept)")
-        except (openai.OpenAIError, httpx2.HTTPError, MemlabError, ValueError) as error:
-            _show(self.console, _styled(f"\nerror: {_in_words(error)}", "red"))
-            self._dim("(nothing of this turn is kept; what was said before is)")
-        else:
-            self._dim("\n" + self.bill.line(self.last))
-
-    async def _ask(self, question: str) -> Turn:
-        from memlab.experiments import loops
-
-        if self.given.memory == "none":
-            return await loops.amnesia(self.lab, question, _say)
-        if self.given.memory == "full":
-            return await loops.full_history(self.lab, self.history, question, _say)
-        options = {"top_k": self.given.top_k, "threshold": self.given.threshold}
-        return await loops.vector_memory(self.lab, self.store, question, _say, **options)
-
-    def _command(self, line: str) -> None:
-        if line == "/memory":
-            self._list(self._remembered(), "nothing is kept" + ("" if self.given.memory != "none" else ", ever"))
-        elif line == "/prompt":
-            self._list([(m["role"], m["content"]) for m in self.last.sent] if self.last else [], "nothing was sent yet")
-        else:
-            print(_HELP if line == "/help" else f"{line} is not a command:\n{_HELP}")
-
-    def _remembered(self) -> list[tuple[str, str]]:
-        from memlab.stores.base import EVERYONE
-
-        if self.given.memory == "vector":
-            records = self.store.scan("chat", scope=EVERYONE)
-            return [(record.role, record.text) for record in reversed(records)]
-        return [(message["role"], message["content"]) for message in self.history]
-
-    def _list(self, messages: list[tuple[str, str]], otherwise: str) -> None:
-        for role, text in messages:
-            _show(self.console, _styled(f"{role:>9}: {text}"))
-        if not messages:
-            print(otherwise)
-
-    def _dim(self, text: str) -> None:
-        _show(self.console, _styled(text, "dim"))
-
-
-def _say(piece: str) -> None:
-    print(piece, end="", flush=True)
-
-
-def _read_line(stream: TextIO) -> str | None:
-    """The next line, stripped; None when the input ends or Ctrl-C is pressed. A piped line is shown."""
-    try:
-        line = input("\nyou> ").strip().lstrip("\ufeff")
-    except (EOFError, KeyboardInterrupt):
-        print()
-        return None
-    if not stream.isatty():
-        print(line)
-    return line
-
-
-class _Bill:
-    """What the turns so far cost. The classroom model is free, so its tokens are priced as those of real models."""
-
-    def __init__(self, lab: Lab) -> None:
-        from memlab.experiments.hundred_turns import PRICED_AS
-
-        self.models = PRICED_AS if lab.offline else (lab.model, lab.embedding_model)
-        self.label = f", as if {' + '.join(PRICED_AS)}" if lab.offline else ""
-        self.tokens, self.usd = 0, 0.0
-
-    def line(self, turn: Turn) -> str:
-        """One line for a turn, and the sums up to it."""
-        prompt, answer = turn.usage["input_token_count"], turn.usage["output_token_count"]
-        self.tokens += prompt + answer + turn.embedding_tokens
-        parts = ", ".join(f"{name} {count}" for name, count in turn.parts.items() if count)
-        estimated = " (estimated)" if turn.usage.estimated else ""
-        text = f"tokens: prompt {prompt} [{parts}], answer {answer}{estimated}, embedding {turn.embedding_tokens}"
-        money = self._money(prompt, answer, turn.embedding_tokens)
-        return f"{text} | so far {self.tokens} tokens, {money}{_memories(turn)}"
-
-    def _money(self, prompt: int, answer: int, embedded: int) -> str:
-        chat = prices.cost_usd(self.models[0], prompt, answer)
-        embedding = prices.cost_usd(self.models[1], embedded) if embedded else 0.0
-        if chat is None or embedding is None:
-            return "no price known"
-        self.usd += chat + embedding
-        return f"${self.usd:.6f}{self.label}"
-
-
-def _memories(turn: Turn) -> str:
-    if not turn.trace.searches:
-        return ""
-    search = turn.trace.searches[0]
-    scores = " ".join(f"{search.scores[position]:.2f}" for position in search.kept)
-    return f"\nmemories: {len(search.kept)} of {len(search.candidates)} sent" + (f", scores {scores}" if scores else "")
 
 
 _COMMANDS = {"tour": _tour, "chat": _chat, "lab": _lab, "serve": _serve, "doctor": _doctor}

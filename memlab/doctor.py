@@ -19,7 +19,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from memlab.errors import ConfigurationError
-from memlab.settings import Lab, Settings, read_settings
+from memlab.settings import Lab, Settings, find_dotenv, read_settings
 
 Level = Literal["ok", "warn", "error"]
 Findings = Iterator["Finding"]
@@ -166,16 +166,6 @@ def check_output() -> Findings:
     else:
         remedy = "set PYTHONUTF8=1 and unset PYTHONIOENCODING (Windows also: chcp 65001)"
         yield Finding("warn", f"the output is {sys.stdout.encoding}: Chinese may show as question marks", remedy)
-
-
-def find_dotenv(folder: Path) -> Path | None:
-    """The `.env` that `settings.load_dotenv` reads: the nearest one up to the project's root."""
-    for place in (folder.resolve(), *folder.resolve().parents):
-        if (place / ".env").is_file():
-            return place / ".env"
-        if (place / "pyproject.toml").exists() or (place / ".git").exists():
-            break
-    return None
 
 
 def check_dotenv(folder: Path) -> Findings:

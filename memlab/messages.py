@@ -114,7 +114,7 @@ class Message:
         parsed = [_content(item) for item in _as_list(contents)]
         self.role = role
         self.contents = [_clean(item) for item in parsed]
-        self.author_name = author_name
+        self.author_name = author_name and clean_text(author_name)
         self.message_id = message_id
         self.additional_properties = dict(additional_properties or {})
         self.source = source or MessageSource()
@@ -123,7 +123,7 @@ class Message:
     @property
     def text(self) -> str:
         """The text contents, joined by a space."""
-        return " ".join(item.text for item in self.contents if isinstance(item, Text))
+        return " ".join([item.text for item in self.contents if isinstance(item, Text)])
 
     @property
     def tool_calls(self) -> list[ToolCall]:
@@ -142,9 +142,9 @@ class Message:
     def copy(self, **changes: Any) -> Message:
         """A copy that shares no mutable part with the original, with `changes` to its fields."""
         twin = object.__new__(Message)
-        twin.__dict__.update(self.__dict__, contents=list(self.contents), **changes)
-        if "additional_properties" not in changes:
-            twin.additional_properties = dict(self.additional_properties)
+        own = self.__dict__
+        parts = {"contents": own["contents"].copy(), "additional_properties": own["additional_properties"].copy()}
+        twin.__dict__ = {**own, **parts, **changes}
         return twin
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,8 +153,8 @@ class Message:
             "type": "message",
             "role": self.role,
             "contents": [{"type": item.type, **vars(item)} for item in self.contents],
-            "additional_properties": self.additional_properties,
-            "source": vars(self.source),
+            "additional_properties": dict(self.additional_properties),
+            "source": dict(vars(self.source)),
         }
         optional = {"author_name": self.author_name, "message_id": self.message_id, "repaired": self.repaired}
         return data | {name: value for name, value in optional.items() if value}
@@ -164,13 +164,17 @@ class Message:
         """The message of `to_dict`. Raises InvalidInputError naming the field that is wrong."""
         if not isinstance(data, Mapping) or "role" not in data:
             raise InvalidInputError(f"a stored message is a dictionary with a role and contents, not {data!r:.80}")
+        try:
+            source = MessageSource(**(data.get("source") or {}))
+        except TypeError:
+            raise InvalidInputError(f"source is {data['source']!r:.80}; it has a kind and a source_id") from None
         return cls(
             data["role"],
             data.get("contents"),
             author_name=data.get("author_name"),
             message_id=data.get("message_id"),
             additional_properties=data.get("additional_properties"),
-            source=MessageSource(**(data.get("source") or {})),
+            source=source,
             repaired=bool(data.get("repaired")),
         )
 
@@ -178,7 +182,8 @@ class Message:
 def _as_list(contents: Any) -> Sequence[Any]:
     if contents is None:
         return []
-    return [contents] if isinstance(contents, str | Text | ToolCall | ToolResult) else contents
+    single = isinstance(contents, str | Mapping) or not isinstance(contents, Iterable)
+    return [contents] if single else list(contents)
 
 
 def _content(item: Any) -> Content:
@@ -196,7 +201,10 @@ def _content(item: Any) -> Content:
 
 
 def _clean(item: Content) -> Content:
-    if all(value.isascii() for value in vars(item).values() if isinstance(value, str)):
+    texts = [value for name, value in vars(item).items() if name != "is_error"]
+    if wrong := [value for value in texts if not isinstance(value, str)]:
+        raise InvalidTypeError(f"{type(item).__name__} holds {wrong[0]!r:.80}; its fields are strings")
+    if all(text.isascii() for text in texts):
         return item
     if isinstance(item, Text):
         return Text(clean_text(item.text))
@@ -214,9 +222,9 @@ def as_messages(messages: str | Message | Content | Iterable[str | Message | Con
     """Anything that `Agent.run` takes, as a list of messages: a string becomes one user message."""
     if messages is None:
         return []
-    if isinstance(messages, str | Message | Text | ToolCall | ToolResult):
-        messages = [messages]
-    return [item if isinstance(item, Message) else Message("user", item) for item in messages]
+    single = isinstance(messages, str | Mapping) or not isinstance(messages, Iterable)
+    items: Iterable[Any] = [messages] if single else messages  # type: ignore[assignment]
+    return [item if isinstance(item, Message) else Message("user", item) for item in items]
 
 
 def to_wire(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -227,11 +235,12 @@ def to_wire(messages: Iterable[Message]) -> list[dict[str, Any]]:
 def _wire(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         return [{"role": "tool", "tool_call_id": r.call_id, "content": r.result} for r in message.tool_results]
-    wire: dict[str, Any] = {"role": message.role, "content": message.text}
+    text = message.text
+    wire: dict[str, Any] = {"role": message.role, "content": text}
     if message.author_name and message.role == "user" and _NAME.fullmatch(message.author_name):
         wire["name"] = message.author_name
     if calls := message.tool_calls:
-        wire["content"] = message.text or None
+        wire["content"] = text or None
         wire["tool_calls"] = [
             {"id": c.call_id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls
         ]

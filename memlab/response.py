@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from memlab.errors import MemlabError
+from memlab.markup import response_html
 from memlab.messages import Message, UsageDetails
 from memlab.tools import FunctionTool
-from memlab.trace import Trace
+from memlab.trace import Trace, part_of
 
 
 @dataclass
 class ChatReply:
-    """What a model answered to one request."""
+    """What a model answered to one request. `response_id` names it where the service keeps the history."""
 
     message: Message
     usage: UsageDetails
     finish_reason: str | None = None
     model: str = ""
+    response_id: str | None = None
 
 
 class ChatClient(Protocol):
@@ -51,6 +53,9 @@ class AgentResponse:
 
     def __repr__(self) -> str:
         return f"AgentResponse(text={self.text!r}, usage_details={self.usage_details})"
+
+    def _repr_html_(self) -> str:
+        return response_html(self, part_of)
 
 
 @dataclass

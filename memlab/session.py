@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from memlab.errors import InvalidInputError, InvalidTypeError
-from memlab.messages import Message
+from memlab.markup import session_html
+from memlab.messages import Message, clean_text
 
 T = TypeVar("T")
 
 _encoders: dict[type, tuple[str, Callable[[Any], Mapping[str, Any]]]] = {}
 _decoders: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+_PLAIN = "dict"
 
 
 def register_state_type(
@@ -39,7 +41,8 @@ def register_state_type(
     decode = decoder or getattr(cls, "from_dict", None)
     if encode is None or decode is None:
         raise InvalidInputError(f"{cls.__name__} has no to_dict()/from_dict(); pass encoder= and decoder=")
-    taken = next((other for other, (used, _) in _encoders.items() if used == name and other is not cls), None)
+    owners = {used: owner for owner, (used, _) in _encoders.items() if owner is not cls} | {_PLAIN: dict}
+    taken = owners.get(name)
     if taken is not None:
         raise InvalidInputError(f"state type id {name!r} belongs to {taken.__name__}; pass another type_id=")
     _encoders[cls] = (name, encode)
@@ -115,21 +118,32 @@ class AgentSession:
     def __repr__(self) -> str:
         return f"AgentSession(session_id={self._session_id!r}, state={sorted(self.state)})"
 
+    def _repr_html_(self) -> str:
+        return session_html(self)
+
 
 def _check_id(name: str, value: Any) -> None:
     if value is not None and (not isinstance(value, str) or not value.strip()):
         raise InvalidInputError(f"{name} is {value!r}; it must be a non-empty string, or None")
+    if value is not None and clean_text(value) != value:
+        raise InvalidInputError(f"{name} {value!r} holds a lone surrogate, which no file and no database keeps")
 
 
 def encode_state(value: Any, path: str) -> Any:
-    """`value` as JSON values; a registered type becomes a dictionary with its type id under "type"."""
+    """`value` as JSON values; a registered type becomes a dictionary with its type id under "type".
+
+    A plain dictionary that only looks like one is wrapped, so that it comes back as what it was.
+    """
     if type(value) in _encoders:
         name, encode = _encoders[type(value)]
-        return {**encode_state(dict(encode(value)), path), "type": name}
+        fields = {key: item for key, item in encode(value).items() if key != "type"}
+        return {**encode_state(fields, path), "type": name}
     if isinstance(value, dict):
         if bad := [key for key in value if not isinstance(key, str)]:
             raise InvalidTypeError(f"{path} has the key {bad[0]!r}; keys of session state must be strings")
-        return {key: encode_state(item, f"{path}.{key}") for key, item in value.items()}
+        plain = {key: encode_state(item, f"{path}.{key}") for key, item in value.items()}
+        looks_registered = isinstance(value.get("type"), str) and value["type"] in {_PLAIN, *_decoders}
+        return {"type": _PLAIN, "items": plain} if looks_registered else plain
     if isinstance(value, list | tuple):
         return [encode_state(item, f"{path}[{i}]") for i, item in enumerate(value)]
     try:
@@ -145,11 +159,13 @@ def encode_state(value: Any, path: str) -> Any:
 def decode_state(value: Any, path: str) -> Any:
     """The opposite of `encode_state`. A dictionary whose "type" is no registered id stays a dictionary."""
     if isinstance(value, Mapping):
-        decode = _decoders.get(value["type"]) if isinstance(value.get("type"), str) else None
-        plain = {key: decode_state(item, f"{path}.{key}") for key, item in value.items()} if not decode else value
+        name = value.get("type") if isinstance(value.get("type"), str) else None
+        if name == _PLAIN and set(value) == {"type", "items"} and isinstance(value["items"], Mapping):
+            return {key: decode_state(item, f"{path}.{key}") for key, item in value["items"].items()}
+        plain = {key: decode_state(item, f"{path}.{key}") for key, item in value.items()}
         try:
-            return decode(value) if decode else plain
-        except (KeyError, TypeError, ValueError) as error:
+            return _decoders[name](plain) if name in _decoders else plain
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"{path} can't be read as {value['type']!r}: {error}") from error
     if isinstance(value, list):
         return [decode_state(item, f"{path}[{i}]") for i, item in enumerate(value)]

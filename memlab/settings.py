@@ -7,6 +7,7 @@ key or a URL. A key that merely lies in the environment spends nothing.
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import weakref
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memlab import tokens
+from memlab import prices
 from memlab.errors import ConfigurationError
 from memlab.messages import clean_text
 
@@ -92,7 +93,7 @@ def _mode(asked: str | None, named: str | None, dotenv: Mapping[str, str]) -> tu
         if mode.lower() not in ("offline", "live"):
             raise ConfigurationError(f"the mode is {mode!r}; it must be 'offline' or 'live'")
         return mode.lower() == "offline", where
-    naming = [n for n in ("OPENAI_API_KEY", "API_KEY", "OPENAI_BASE_URL", "OPENAI_URL") if dotenv.get(n)]
+    naming = [n for n in ("OPENAI_API_KEY", "API_KEY", "OPENAI_BASE_URL", "OPENAI_URL") if dotenv.get(n, "").strip()]
     if naming:
         return False, f".env names {naming[0]}"
     return True, "neither MEMLAB_MODE nor a .env file asks for live"
@@ -123,8 +124,10 @@ def _api_key(key: str | None, base_url: str | None) -> str:
             "live needs a key or a URL: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; "
             "MEMLAB_MODE=offline goes without"
         )
-    if key is not None and not key.isascii():
-        raise ConfigurationError("the API key holds a character that is not ASCII; copy it again, without quotes")
+    if key is not None and not all("!" <= character <= "~" for character in key):
+        raise ConfigurationError(
+            "the API key holds a space or a character that is not ASCII; copy it again, without quotes"
+        )
     return key or "none"  # a server of one's own mostly wants no key, but the client insists on one
 
 
@@ -163,7 +166,7 @@ class Lab:
         import openai
 
         hooks = {"response": [self.meter.on_response]}
-        http = openai.DefaultHttpxClient(event_hooks=hooks, **self._transport())
+        http = openai.DefaultHttpxClient(event_hooks=hooks, **self._http())
         return openai.OpenAI(http_client=http, **self._endpoint())
 
     @cached_property
@@ -184,10 +187,24 @@ class Lab:
 
         return OpenAIEmbedder(self.sync_client, model, dimensions)
 
+    def embedding_models(self) -> list[str]:
+        """The embedding models to compare: those installed offline; live the one that was chosen."""
+        if not self.offline:
+            return [self.embedding_model]
+        names = [model.id for model in self.sync_client.models.list()]
+        return [name for name in names if not name.startswith("classroom-")]
+
+    def with_model(self, model: str) -> Lab:
+        """The same connection and meter with another chat model."""
+        twin = copy.copy(self)
+        twin.model = model
+        twin.__dict__.pop("chat", None)
+        return twin
+
     def describe(self) -> str:
         """The mode, its reason, the models and the cost so far, in a few lines. Shows no key and no host."""
         kind = "in-process classroom endpoint" if self.offline else "OpenAI-compatible endpoint"
-        window = tokens.context_window(self.model)
+        window = prices.context_window(self.model)
         return "\n".join(
             [
                 f"mode:       {'offline' if self.offline else 'LIVE'} ({self.settings.why})",
@@ -212,12 +229,11 @@ class Lab:
         unknown = f", {meter.unreported} without usage" if meter.unreported else ""
         return f"{sum(meter.requests.values())} requests{unknown}, {total:,} tokens, {money}"
 
-    def check(self, holds: Any, claim: str) -> bool:
+    def check(self, holds: Any, claim: str) -> None:
         """Check a claim of a lesson. Offline a false one raises AssertionError; live it shows ✓ or ✗ and goes on."""
         if self.offline and not holds:
             raise AssertionError(f"this does not hold: {claim}")
         print(f"{'✓' if holds else '✗'} {claim}")
-        return bool(holds)
 
     def affordable(self, what: str, input_tokens: int, output_tokens: int = 0, limit_usd: float = 0.05) -> bool:
         """Whether a step may run: offline always; live only when its estimated price is known and within the limit.
@@ -226,7 +242,7 @@ class Lab:
         """
         if self.offline:
             return True
-        cost = tokens.cost_usd(self.model, input_tokens, output_tokens)
+        cost = prices.cost_usd(self.model, input_tokens, output_tokens)
         if cost is not None and cost <= limit_usd:
             return True
         price = "an unknown price" if cost is None else f"about ${cost:.2f}"
@@ -238,18 +254,19 @@ class Lab:
             return {"api_key": "offline", "base_url": "http://offline.invalid/v1"}
         return {"api_key": self.settings.api_key, "base_url": self.settings.base_url}
 
-    def _transport(self) -> dict[str, Any]:
-        if not self.offline:
-            return {}
-        from memlab.offline.transport import OfflineTransport
+    def _http(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"headers": {"Accept-Encoding": "identity"}}  # the meter reads bodies as they come
+        if self.offline:
+            from memlab.offline.transport import OfflineTransport
 
-        return {"transport": OfflineTransport()}
+            options["transport"] = OfflineTransport()
+        return options
 
     def _async_client(self) -> AsyncOpenAI:
         import openai
 
         hooks = {"response": [self.meter.on_async_response]}
-        http = openai.DefaultAsyncHttpxClient(event_hooks=hooks, **self._transport())
+        http = openai.DefaultAsyncHttpxClient(event_hooks=hooks, **self._http())
         return openai.AsyncOpenAI(http_client=http, **self._endpoint())
 
     def __repr__(self) -> str:
@@ -277,27 +294,37 @@ def connect(
     model, embedding_model, dimensions : instead of the mode's own, such as "classroom-8k".
     """
     global _current
-    if _current is None or any((mode, model, embedding_model, dimensions)):
+    given = {"model": model, "embedding_model": embedding_model, "dimensions": dimensions}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if _current is None or chosen or mode:
         from dataclasses import replace
 
         settings = read_settings(os.environ, load_dotenv(), mode)
-        chosen = {"model": model, "embedding_model": embedding_model, "dimensions": dimensions}
-        _current = Lab(replace(settings, **{k: v for k, v in chosen.items() if v}))  # type: ignore[arg-type]
+        _current = Lab(replace(settings, **chosen))
     return _current
 
 
-def load_dotenv(start: Path | None = None) -> dict[str, str]:
-    """The values of the nearest `.env`, from `start` (default: the working directory) up to the project's root.
+def find_dotenv(start: Path | None = None) -> Path | None:
+    """The nearest `.env`, from `start` (default: the working directory) up to the project's root.
 
     The search ends at the first folder with a `pyproject.toml` or `.git`, so that no stranger's file counts.
     """
-    from dotenv import dotenv_values
-
     folder = (start or Path.cwd()).resolve()
     for place in (folder, *folder.parents):
         if (place / ".env").is_file():
-            values = dotenv_values(place / ".env", encoding="utf-8-sig")
-            return {name: clean_text(value) for name, value in values.items() if value}
+            return place / ".env"
         if (place / "pyproject.toml").exists() or (place / ".git").exists():
             break
-    return {}
+    return None
+
+
+def load_dotenv(start: Path | None = None) -> dict[str, str]:
+    """The values of the `.env` that `find_dotenv` finds. Raises ConfigurationError when it is not UTF-8."""
+    from dotenv import dotenv_values
+
+    path = find_dotenv(start)
+    try:
+        values = dotenv_values(path, encoding="utf-8-sig") if path else {}
+    except UnicodeDecodeError:
+        raise ConfigurationError("the .env file is not UTF-8 text; save it again with that encoding") from None
+    return {name: clean_text(value) for name, value in values.items() if value}

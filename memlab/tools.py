@@ -10,12 +10,15 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, overload
 
 from memlab.errors import InvalidInputError, InvalidTypeError
 from memlab.messages import ToolCall, ToolResult
-from memlab.trace import ToolRun
+from memlab.trace import Event, ToolRun
+
+_events: ContextVar[list[Event] | None] = ContextVar("memlab_events", default=None)
 
 
 @dataclass
@@ -49,6 +52,9 @@ class FunctionTool:
         result = self.func(**self._check(values))
         if inspect.isawaitable(result):
             result = await result
+        if isinstance(result, Event):
+            record_event(result.kind, result.text)
+            return result.text
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -106,14 +112,18 @@ def _read_signature(func: Callable[..., Any]) -> tuple[dict[str, Any], Callable[
     from pydantic import ConfigDict, Field, ValidationError, create_model
 
     hints = get_type_hints(func, include_extras=True)
+    names: dict[str, str] = {}
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(func).parameters.values():
+    for number, parameter in enumerate(inspect.signature(func).parameters.values()):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise InvalidTypeError(f"{func.__name__}({parameter}): a tool's parameters are named ones")
         hint = hints.get(parameter.name, Any)
         notes = [x for x in get_args(hint)[1:] if isinstance(x, str)] if get_origin(hint) is Annotated else []
         default = ... if parameter.default is parameter.empty else parameter.default
-        fields[parameter.name] = (hint, Field(default, description=notes[0] if notes else None))
+        # As an alias a parameter may have any name: a field called "copy" or "json" would shadow pydantic's own.
+        options: dict[str, Any] = {"alias": parameter.name, **({"description": notes[0]} if notes else {})}
+        names[f"p{number}"] = parameter.name
+        fields[f"p{number}"] = (hint, Field(default, **options))
     model = create_model(func.__name__, __config__=ConfigDict(extra="forbid"), **fields)
 
     def check(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +132,7 @@ def _read_signature(func: Callable[..., Any]) -> tuple[dict[str, Any], Callable[
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise InvalidInputError(f"bad arguments for {func.__name__}: {faults}") from None
-        return {field: getattr(checked, field) for field in fields if field in checked.model_fields_set}
+        return {name: getattr(checked, field) for field, name in names.items() if field in checked.model_fields_set}
 
     return _plain_schema(model.model_json_schema()), check
 
@@ -151,9 +161,22 @@ def as_tools(tools: Any) -> list[FunctionTool]:
     return made
 
 
+def record_event(kind: str, text: str) -> None:
+    """Say, within a tool, that something happened; it counts once the tool has succeeded.
+
+    A memory provider stores it as a record of that kind. A tool may also return an `Event`: its text is then the
+    result that the model reads. Raises InvalidInputError outside of a tool that an agent runs.
+    """
+    events = _events.get()
+    if events is None:
+        raise InvalidInputError("record_event works within a tool that an agent runs; there is none now")
+    events.append(Event(kind, text))
+
+
 async def run_tool(call: ToolCall, tools: Iterable[FunctionTool]) -> tuple[ToolResult, ToolRun]:
     """Run the tool that the model asked for. What goes wrong goes to the model as an error result."""
-    started = time.perf_counter()
+    started, events = time.perf_counter(), list[Event]()
+    token = _events.set(events)
     known = {item.name: item for item in tools}
     try:
         if call.name not in known:
@@ -161,5 +184,9 @@ async def run_tool(call: ToolCall, tools: Iterable[FunctionTool]) -> tuple[ToolR
         text, failed = await known[call.name].invoke(call.arguments), False
     except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model must hear of it
         text, failed = f"Error: {error}" if str(error) else f"Error: {type(error).__name__}", True
-    run = ToolRun(call.name, call.arguments, text, failed, time.perf_counter() - started)
+    finally:
+        _events.reset(token)
+    run = ToolRun(
+        call.name, call.arguments, text, failed, time.perf_counter() - started, () if failed else tuple(events)
+    )
     return ToolResult(call.call_id, text, failed), run

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from memlab import tokens
+from memlab.errors import InvalidInputError, InvalidTypeError
+from memlab.markup import search_html, trace_html
 from memlab.messages import Message, MessageSource, UsageDetails, to_wire
 from memlab.vectors import FloatArray, IntArray
 
@@ -62,6 +64,12 @@ class Search:
         ]
         return pd.DataFrame(rows, columns=["text", "role", "score", "kept", "why"])
 
+    def __repr__(self) -> str:
+        return f"Search({self.source_id!r}, {self.query[:80]!r}, kept {len(self.kept)} of {len(self.scores)})"
+
+    def _repr_html_(self) -> str:
+        return search_html(self)
+
 
 @dataclass(frozen=True)
 class Dropped:
@@ -92,14 +100,32 @@ class ModelCall:
 
 
 @dataclass(frozen=True)
+class Event:
+    """Something a tool did that is worth remembering as such: an order that was placed.
+
+    `kind` is the kind of the memory record it becomes, `text` its text.
+    """
+
+    kind: str
+    text: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, str) or not isinstance(self.text, str):
+            raise InvalidTypeError(f"Event({self.kind!r:.40}, {self.text!r:.40}): kind and text must be strings")
+        if not self.kind.strip():
+            raise InvalidInputError(f"an event's kind is {self.kind!r}; say what kind of thing happened")
+
+
+@dataclass(frozen=True)
 class ToolRun:
-    """One call of a tool: its arguments as the model wrote them, and the result that went back."""
+    """One call of a tool: its arguments as the model wrote them, the result that went back, and its events."""
 
     name: str
     arguments: str
     result: str
     is_error: bool
     seconds: float
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -150,6 +176,12 @@ class Trace:
             for message in self.sent
         ]
         return pd.DataFrame(rows, columns=["part", "source", "role", "text", "tokens"])
+
+    def __repr__(self) -> str:
+        return f"Trace({', '.join(f'{len(items)} {name}' for name, items in vars(self).items() if items) or 'empty'})"
+
+    def _repr_html_(self) -> str:
+        return trace_html(self, part_of)
 
 
 def part_of(message: Message) -> str:

@@ -114,23 +114,24 @@ def select_top_k(scores: FloatArray, top_k: int, threshold: float | None = None)
     >>> select_top_k(np.array([0.9, 0.2, 0.9, 0.5]), top_k=3, threshold=0.3)
     array([2, 0, 3])
     """
-    if top_k < 0:
-        raise InvalidInputError(f"top_k is {top_k}; it must be 0 or more")
+    if not isinstance(top_k, int | np.integer) or top_k < 0:
+        raise InvalidInputError(f"top_k is {top_k!r}; it must be a whole number, 0 or more")
+    if threshold is not None and math.isnan(threshold):
+        raise InvalidInputError("threshold is NaN; it must be a number, or None for no threshold")
     scores = np.asarray(scores)
     if scores.ndim != 1:
         raise InvalidInputError(f"scores have shape {scores.shape}; one score for each candidate, (n,), is needed")
     count = len(scores)
     if top_k == 0 or count == 0:
         return np.empty(0, dtype=np.intp)
-    if math.isnan(scores.max()):
+    # partition finds the top_k best in linear time, the least of them first (and any NaN after them).
+    best = (np.partition(scores, count - top_k)[count - top_k :] if top_k < count else scores).tolist()
+    if any(map(math.isnan, best)):
         raise InvalidInputError("scores hold NaN: a vector was not a number")
     floor = -math.inf if threshold is None else threshold
-    if top_k < count:
-        # argpartition finds the k-th best in linear time. What ties with it competes for the last place;
-        # twice the tie leaves room for float32 rounding.
-        kth = float(scores[scores.argpartition(count - top_k)[count - top_k]])
-        floor = max(floor, kth - 2 * TIE)
-    chosen = np.flatnonzero(scores >= floor)
+    if top_k < count:  # what ties with the last place competes for it; twice the tie leaves room for rounding
+        floor = max(floor, best[0] - 2 * TIE)
+    chosen = (scores >= floor).nonzero()[0]
     return np.array(_newest_first_in_ties(chosen.tolist(), scores[chosen].tolist())[:top_k], dtype=np.intp)
 
 

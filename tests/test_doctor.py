@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from memlab import doctor
-from memlab.settings import read_settings
+from memlab.settings import find_dotenv, read_settings
 
 LIVE = {"MEMLAB_MODE": "live", "OPENAI_BASE_URL": "https://models.example.org/v1", "OPENAI_API_KEY": "made-up-key"}
 
@@ -165,9 +165,9 @@ def test_dotenv_is_looked_for_where_settings_look(tmp_path):
     inside.mkdir(parents=True)
     (tmp_path / ".env").write_text("MODEL=stranger", encoding="utf-8")
     (project / "pyproject.toml").touch()
-    assert doctor.find_dotenv(inside) is None
+    assert find_dotenv(inside) is None
     (project / ".env").write_text("MODEL=x", encoding="utf-8")
-    assert doctor.find_dotenv(inside) == project / ".env"
+    assert find_dotenv(inside) == project / ".env"
 
 
 def kernel(folder, program, monkeypatch):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from memlab.clients.base import OpenAIClientBase, estimate_usage
 from memlab.errors import MemlabError
-from memlab.messages import Message, Text, ToolCall, ToolResult, UsageDetails, to_wire
+from memlab.messages import Message, ToolCall, UsageDetails, to_wire
 from memlab.response import ChatReply
 from memlab.tools import FunctionTool
 
@@ -56,9 +56,7 @@ class OpenAIChatClient(OpenAIClientBase):
 # --- what is sent ---
 
 
-def to_body(
-    messages: Sequence[Message], tools: Sequence[FunctionTool], options: Mapping[str, Any]
-) -> dict[str, Any]:
+def to_body(messages: Sequence[Message], tools: Sequence[FunctionTool], options: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a request, its model aside.
 
     The system messages at its beginning become the `instructions`, which the service does not keep; all others
@@ -77,19 +75,15 @@ def to_body(
 
 
 def _items(message: Message) -> Iterator[dict[str, Any]]:
-    """A message's items: its text, then its calls, then its results."""
-    if any(isinstance(content, Text) for content in message.contents) or not message.contents:
-        yield {"role": "user" if message.role == "tool" else message.role, "content": message.text}
-    for content in message.contents:
-        if isinstance(content, ToolCall):
-            yield {
-                "type": "function_call",
-                "call_id": content.call_id,
-                "name": content.name,
-                "arguments": content.arguments,
-            }
-        elif isinstance(content, ToolResult):
-            yield {"type": "function_call_output", "call_id": content.call_id, "output": content.result}
+    """A message's items: its text, its calls, or its results."""
+    for wire in to_wire([message]):
+        if wire["role"] == "tool":
+            yield {"type": "function_call_output", "call_id": wire["tool_call_id"], "output": wire["content"]}
+            continue
+        if wire["content"] is not None:
+            yield {"role": wire["role"], "content": wire["content"]}
+        for call in wire.get("tool_calls", []):
+            yield {"type": "function_call", "call_id": call["id"], **call["function"]}
 
 
 def _flat(tool: FunctionTool) -> dict[str, Any]:

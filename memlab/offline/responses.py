@@ -90,7 +90,7 @@ def _item_id(kind: str, request_id: str, index: int) -> str:
 
 def _echo(body: dict[str, Any]) -> dict[str, Any]:
     """What the API repeats of a request, with its defaults."""
-    defaults = {
+    defaults: dict[str, Any] = {
         "background": False,
         "instructions": None,
         "max_output_tokens": None,

@@ -110,7 +110,9 @@ def in_words_of_responses(error: ApiError) -> ApiError:
     message, param = str(told["message"]), told["param"]
     if told["code"] == "context_length_exceeded":
         numbers = message.partition(" Please")[0]
-        message = f"Your input exceeds the context window of this model. Please adjust your input and try again. {numbers}"
+        message = (
+            f"Your input exceeds the context window of this model. Please adjust your input and try again. {numbers}"
+        )
         return ApiError(message, param="input", code="context_length_exceeded")
     for chat_name, name in _NAMES.items():
         message = message.replace(f"'{chat_name}'", f"'{name}'")

@@ -15,7 +15,13 @@ Event = tuple[str, dict[str, Any]]  # its type without "response.", and its fiel
 def stream_events(response: dict[str, Any], on_end: Callable[[], None]) -> Iterator[bytes]:
     """The events of a response, numbered, in the API's order; `on_end` is called before the last of them."""
     numbers = count()
-    pending = {"status": "in_progress", "output": [], "usage": None, "completed_at": None, "incomplete_details": None}
+    pending: dict[str, Any] = {
+        "status": "in_progress",
+        "output": [],
+        "usage": None,
+        "completed_at": None,
+        "incomplete_details": None,
+    }
     started = {**response, **pending}
     yield _line(("created", {"response": started}), next(numbers))
     yield _line(("in_progress", {"response": started}), next(numbers))
@@ -36,7 +42,7 @@ def _line(event: Event, number: int) -> bytes:
 
 def _item_events(index: int, item: dict[str, Any]) -> Iterator[Event]:
     place = {"output_index": index, "item_id": item["id"]}
-    nothing = {"content": []} if item["type"] == "message" else {"arguments": ""}
+    nothing: dict[str, Any] = {"content": []} if item["type"] == "message" else {"arguments": ""}
     yield "output_item.added", {"output_index": index, "item": {**item, "status": "in_progress", **nothing}}
     if item["type"] == "message":
         yield from _text_events(place, item["content"][0])

@@ -7,12 +7,11 @@ with Server(port=0, api_key="…") as server:
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import tornado.httpserver
@@ -138,31 +137,3 @@ class Server:
                 code="rate_limit_exceeded",
                 headers={"retry-after": str(self.retry_after)},
             )
-
-
-def serve(host: str = "127.0.0.1", port: int = 8765, api_key: str | None = None) -> None:
-    """Serve until Ctrl-C or SIGTERM, and say how to use it.
-
-    Raises `ConfigurationError` when the port is taken.
-    """
-    with Server(host, port, api_key) as server:
-        print(f"The classroom endpoint is at {server.url}  (Ctrl-C stops it)")
-        print(f"In another terminal:  OPENAI_BASE_URL={server.url} OPENAI_API_KEY={'<the key>' if api_key else 'any'}")
-        print(f"Requests so far:      {server.url.removesuffix('/v1')}/stats", flush=True)
-        _wait_for_signal()
-    print("Stopped.")
-
-
-def _wait_for_signal() -> None:
-    stopped = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopped.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        while not stopped.wait(0.2):  # a wait without end can't be interrupted on Windows
-            pass
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from memlab.errors import InvalidInputError
-from memlab.messages import Message, MessageSource
+from memlab.messages import Message, MessageSource, as_messages
 from memlab.session import AgentSession
 from memlab.tools import FunctionTool, as_tools
-from memlab.trace import Trace
+from memlab.trace import ToolRun, Trace
 
 if TYPE_CHECKING:
     from memlab.agent import Agent, AgentResponse
@@ -43,7 +43,7 @@ class SessionContext:
         """Add copies of `messages`, stamped with their source. The caller's objects stay as they are."""
         source_id = source if isinstance(source, str) else source.source_id
         stamp = MessageSource(getattr(source, "message_kind", "provider"), source_id)
-        stamped = [m if m.source == stamp else m.copy(source=stamp) for m in messages]
+        stamped = [m if m.source == stamp else m.copy(source=stamp) for m in as_messages(messages)]
         self.context_messages.setdefault(source_id, []).extend(stamped)
 
     def extend_instructions(self, source_id: str, instructions: str | Sequence[str]) -> None:
@@ -100,3 +100,8 @@ class ContextProvider:
         self, *, agent: Agent, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         """Called after a run that succeeded, with `context.response` set."""
+
+    async def after_tool(
+        self, *, agent: Agent, session: AgentSession, context: SessionContext, state: dict[str, Any], run: ToolRun
+    ) -> None:
+        """Called as soon as a tool that reported events has succeeded, whatever becomes of the run."""

@@ -6,13 +6,14 @@ loaded and what is stored. `InMemoryHistoryProvider` keeps the messages in the s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from memlab.errors import InvalidInputError
+from memlab.errors import InvalidInputError, MemlabError
 from memlab.messages import Message
 from memlab.providers.base import ContextProvider, SessionContext
-from memlab.providers.reducers import Reducer
+from memlab.providers.reducers import Reducer, repair_tool_calls
 from memlab.session import AgentSession
 from memlab.trace import Dropped
 
@@ -30,7 +31,9 @@ class HistoryProvider(ContextProvider):
     store_inputs, store_outputs : whether the caller's messages and the agent's answers are stored.
     store_context_messages : whether what other providers added is stored, too; `store_context_from` names
         the providers it is taken from (None: from all).
-    reducer : shortens what is sent; what is stored stays whole.
+    reducer : shortens a long history.
+    reducer_trigger : "before_retrieval" shortens what is sent, and what is stored stays whole; "after_adding"
+        shortens what is stored, so that what was dropped is gone.
     load_filter : a function of the stored messages that returns those to send.
 
     Without a session a history provider loads and stores nothing.
@@ -48,6 +51,7 @@ class HistoryProvider(ContextProvider):
         store_context_messages: bool = False,
         store_context_from: Iterable[str] | None = None,
         reducer: Reducer | None = None,
+        reducer_trigger: Literal["before_retrieval", "after_adding"] = "before_retrieval",
         load_filter: Callable[[list[Message]], list[Message]] | None = None,
     ) -> None:
         super().__init__(source_id)
@@ -58,7 +62,12 @@ class HistoryProvider(ContextProvider):
         self.store_outputs = store_outputs
         self.store_context_messages = store_context_messages
         self.store_context_from = None if store_context_from is None else set(store_context_from)
+        if reducer_trigger not in ("before_retrieval", "after_adding"):
+            raise InvalidInputError(
+                f"reducer_trigger is {reducer_trigger!r}; it must be 'before_retrieval' or 'after_adding'"
+            )
         self.reducer = reducer
+        self.reducer_trigger = reducer_trigger
         self.load_filter = load_filter
 
     async def get_messages(
@@ -78,6 +87,12 @@ class HistoryProvider(ContextProvider):
         """Store new messages of a session after those it has. To override."""
         raise NotImplementedError(f"{type(self).__name__} must override save_messages")
 
+    async def replace_messages(
+        self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None
+    ) -> None:
+        """Keep only these messages of a session. To override for `reducer_trigger="after_adding"`."""
+        raise NotImplementedError(f"{type(self).__name__} must override replace_messages to reduce what is stored")
+
     async def before_run(
         self, *, agent: Agent, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
@@ -86,25 +101,47 @@ class HistoryProvider(ContextProvider):
             return
         messages = await self.get_messages(context.session_id, state=state)
         if self.load_filter is not None:
-            messages = self._keep(context, messages, self.load_filter(messages), "load_filter")
-        if self.reducer is not None:
+            messages = self._keep(context, messages, self.load_filter(list(messages)), "load_filter")
+        if self.reducer is not None and self.reducer_trigger == "before_retrieval":
             kept = await self.reducer.reduce(messages)
             messages = self._keep(context, messages, kept, type(self.reducer).__name__)
-        context.extend_messages(self, messages)
+        context.extend_messages(self, self._keep(context, messages, repair_tool_calls(messages), "orphaned tool call"))
 
     async def after_run(
         self, *, agent: Agent, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         """Store what the flags choose."""
+        outputs = context.response.messages if context.response is not None else []
+        await self.after_call(agent=agent, session=session, context=context, state=state, outputs=outputs, first=True)
+
+    async def after_call(
+        self,
+        *,
+        agent: Agent,
+        session: AgentSession,
+        context: SessionContext,
+        state: dict[str, Any],
+        outputs: Sequence[Message],
+        first: bool,
+    ) -> None:
+        """Store the messages of one call of the model; those of the request with the first call of a run.
+
+        Called instead of `after_run` where an agent requires per-service-call persistence.
+        """
         if context.session_id is None:
             return
-        messages = self._context_to_store(context)
-        if self.store_inputs:
+        messages = self._context_to_store(context) if first else []
+        if self.store_inputs and first:
             messages += context.input_messages
-        if self.store_outputs and context.response is not None:
-            messages += context.response.messages
+        if self.store_outputs:
+            messages += outputs
         if messages:
             await self.save_messages(context.session_id, messages, state=state)
+        if self.reducer is not None and self.reducer_trigger == "after_adding":
+            stored = await self.get_messages(context.session_id, state=state)
+            kept = self._keep(context, stored, await self.reducer.reduce(stored), type(self.reducer).__name__)
+            if kept != stored:
+                await self.replace_messages(context.session_id, kept, state=state)
 
     def _context_to_store(self, context: SessionContext) -> list[Message]:
         if not self.store_context_messages:
@@ -119,12 +156,41 @@ class HistoryProvider(ContextProvider):
         return after
 
 
+def read_message(stored: str | bytes, where: str) -> Message:
+    """The message of a stored JSON text. Raises MemlabError that names `where` it stands, but not what it says."""
+    try:
+        return Message.from_dict(json.loads(stored))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise MemlabError(
+            f"{where} is no stored message ({type(error).__name__}); move it away, or take it out, to go on"
+        ) from None
+
+
+def write_message(message: Message) -> str:
+    """A message as one line of JSON. Raises InvalidInputError where JSON can't keep it."""
+    try:
+        line = json.dumps(message.to_dict(), ensure_ascii=False, allow_nan=False)
+        line.encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"a message can't be stored as JSON ({type(error).__name__}); see its id and additional_properties"
+        ) from None
+    return line
+
+
+def newest(messages: list[Message], limit: int | None) -> list[Message]:
+    """The last `limit` messages, all for None. Raises InvalidInputError for a negative limit."""
+    if limit is not None and limit < 0:
+        raise InvalidInputError(f"limit is {limit}; it must be 0 or more, or None for all messages")
+    return messages if limit is None else messages[len(messages) - min(limit, len(messages)) :]
+
+
 def unknown_messages(stored: Iterable[Message], messages: Iterable[Message]) -> list[Message]:
     """Those of `messages` whose id is not stored yet. Messages without an id are always new."""
     seen = {message.message_id for message in stored if message.message_id}
     new: list[Message] = []
     for message in messages:
-        if message.message_id is None:
+        if not message.message_id:
             new.append(message)
         elif message.message_id not in seen:
             new.append(message)
@@ -145,10 +211,21 @@ class InMemoryHistoryProvider(HistoryProvider):
         super().__init__(source_id or self.DEFAULT_SOURCE_ID, **options)
 
     async def get_messages(
-        self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
+        self,
+        session_id: str | None,
+        *,
+        state: dict[str, Any] | None = None,
+        limit: int | None = None,
+        **kwargs: Any,
     ) -> list[Message]:
-        """The messages in `state`, the provider's part of the session's state."""
-        return list((state or {}).get("messages", []))
+        """The messages in `state`, the provider's part of the session's state; with `limit` the newest so many."""
+        stored = (state or {}).get("messages", [])
+        if not isinstance(stored, list) or not all(isinstance(message, Message) for message in stored):
+            raise InvalidInputError(
+                f"session.state[{self.source_id!r}]['messages'] holds something else than messages; "
+                "remove it to begin anew"
+            )
+        return newest(list(stored), limit)
 
     async def save_messages(
         self,
@@ -162,4 +239,11 @@ class InMemoryHistoryProvider(HistoryProvider):
         if state is None:
             raise InvalidInputError("an in-memory history needs state=, the provider's part of session.state")
         stored = state.setdefault("messages", [])
-        stored.extend(unknown_messages(stored, messages))
+        stored.extend(message.copy() for message in unknown_messages(stored, messages))
+
+    async def replace_messages(
+        self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None
+    ) -> None:
+        """Keep only these messages."""
+        if state is not None:
+            state["messages"] = [message.copy() for message in messages]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from memlab import tokens
 from memlab.errors import InvalidInputError
-from memlab.messages import Message, to_wire
+from memlab.messages import Message, Text, ToolCall, to_wire
 
 
 class Reducer(Protocol):
@@ -67,6 +67,33 @@ def group_messages(messages: Sequence[Message]) -> list[list[Message]]:
         else:
             groups.append([message])
     return groups
+
+
+def repair_tool_calls(messages: Sequence[Message]) -> list[Message]:
+    """The messages without tool calls that were never answered, and without results that nobody asked for.
+
+    The API refuses both. They are left behind by a process that died within a tool loop, or by another writer.
+    """
+    kept: list[Message] = []
+    for group in group_messages(messages):
+        asked = {call.call_id for call in group[0].tool_calls}
+        answered = {result.call_id for message in group[1:] for result in message.tool_results}
+        if asked == answered and (asked or group[0].role != "tool"):
+            kept += group
+        elif asked and not (asked & answered) and group[0].text:
+            kept.append(group[0].copy(contents=[c for c in group[0].contents if not isinstance(c, ToolCall)]))
+        else:
+            kept += _matching(group, asked & answered)
+    return kept
+
+
+def _matching(group: Sequence[Message], both: set[str]) -> list[Message]:
+    """The messages of a group with only those calls and results that belong together."""
+    kept = [
+        message.copy(contents=[c for c in message.contents if isinstance(c, Text) or c.call_id in both])
+        for message in group
+    ]
+    return [message for message in kept if message.contents]
 
 
 def _newest_within(messages: Sequence[Message], limit: int, size: Callable[[Message], int]) -> list[Message]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,9 @@ class _Everyone:
     def __repr__(self) -> str:
         return "EVERYONE"
 
+    def __reduce__(self) -> str:
+        return "EVERYONE"  # a copy or a pickle of it is the same object, which `is` can tell
+
 
 EVERYONE = _Everyone()
 SearchScope = MemoryScope | _Everyone
@@ -109,8 +112,11 @@ class MemoryRecord:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
             raise InvalidInputError(f"text is {self.text!r}; a memory needs a text")
+        if not isinstance(self.id, str) or not self.id.strip() or "\0" in self.id:
+            raise InvalidInputError(f"id is {self.id!r:.80}; it must be a non-blank string without NUL")
         if self.created_at.tzinfo is None:
             raise InvalidInputError(f"created_at is {self.created_at}, a time without a zone; use datetime.now(UTC)")
+        object.__setattr__(self, "id", clean_text(self.id))
         object.__setattr__(self, "text", clean_text(self.text))
         object.__setattr__(self, "created_at", self.created_at.astimezone(UTC))
 
@@ -121,8 +127,7 @@ class MemoryRecord:
         return twin
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """A record that a search found, and its score."""
 
     record: MemoryRecord
@@ -142,7 +147,7 @@ class Embeds(Protocol):
         ...
 
 
-RANKS = ("cosine",)
+RANKS = ("cosine", "newest")
 """The ways to rank that `search` knows."""
 
 
@@ -164,9 +169,10 @@ class VectorStore(Protocol):
         rank: str = "cosine",
         kind: str | None = None,
         role: str | None = None,
+        exclude_ids: Collection[str] = (),
         trace: Trace | None = None,
     ) -> list[Hit]:
-        """The records of `scope` nearest to `query` by cosine similarity, best first, `score >= threshold`."""
+        """The best records of `scope` for `query`, best first, `score >= threshold`, without those excluded."""
         ...
 
     def scan(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memlab.errors import InvalidInputError
+from memlab.ranking import newest_scores
 from memlab.stores.base import (
     RANKS,
     SCOPE_FIELDS,
@@ -72,6 +73,8 @@ class InMemoryVectorStore:
             target = known or _Collection(collection, self._model(), vectors.shape[1])
             target.check(self._model(), vectors.shape[1])
             target.add(records, vectors)
+            if len(target.dead) > len(target.row_of):  # more replaced rows than live ones: time to clear up
+                target = target.rebuilt(target.records_of(target.rows({})))
             self._collections[collection] = target
         return [record.id for record in records]
 
@@ -86,29 +89,36 @@ class InMemoryVectorStore:
         rank: str = "cosine",
         kind: str | None = None,
         role: str | None = None,
+        exclude_ids: Collection[str] = (),
         trace: Trace | None = None,
     ) -> list[Hit]:
-        """The records of `scope` nearest to `query` by cosine similarity, best first.
+        """The best records of `scope` for `query`, best first.
 
         Parameters
         ----------
         query : a question, or its vector (d,).
         scope : whose records; EVERYONE for all.
         top_k, threshold : at most `top_k` records with `score >= threshold`; ties within 1e-6, newest first.
+        rank : "cosine" for the nearest records, "newest" for the latest, whatever the query says.
         kind, role : only such records.
+        exclude_ids : records that are left out.
         trace : gets every candidate with its score.
         """
         if rank not in RANKS:
             raise InvalidInputError(f"rank is {rank!r}; this store knows {', '.join(RANKS)}")
+        if rank == "newest" and threshold is not None:
+            raise InvalidInputError("rank 'newest' looks at no similarity, so it takes no threshold; leave it out")
         wanted = _wanted(scope, kind, role)
-        vector = self._embed_query(query) if isinstance(query, str) else query
+        vector = None if rank == "newest" else self._query_vector(query)
         with self._lock:
             target = self._collections.get(collection)
             if target is None:
                 return []
-            target.check(self._model(), len(vector))
-            rows = target.rows(wanted)
-            scores = target.scores(unit_vector(vector, target.dimensions), rows)
+            if vector is not None:
+                target.check(self._model(), len(vector))
+            rows = target.rows(wanted, exclude_ids)
+            count = len(target.records) if rows is None else len(rows)
+            scores = newest_scores(count) if vector is None else target.scores(vector, rows)
             kept = select_top_k(scores, top_k, threshold)
             found = kept.tolist() if rows is None else rows[kept].tolist()
             if trace is not None:
@@ -139,7 +149,10 @@ class InMemoryVectorStore:
         wanted = _wanted(scope)
         with self._lock:
             target = self._collections.get(collection)
-            return len(target.records_of(target.rows(wanted))) if target else 0
+            if target is None:
+                return 0
+            rows = target.rows(wanted)
+            return len(target.records) if rows is None else len(rows)
 
     def delete(self, collection: str, *, scope: SearchScope) -> int:
         """Remove the records of `scope`; how many there were. The collection keeps its model and dimension."""
@@ -150,13 +163,15 @@ class InMemoryVectorStore:
                 return 0
             doomed = {record.id for record in target.records_of(target.rows(wanted))}
             stay = [record for record in target.records_of(target.rows({})) if record.id not in doomed]
-            fresh = _Collection(collection, target.model, target.dimensions, target.sequence)
-            fresh.add(stay, np.stack([r.embedding for r in stay]) if stay else None, keep_sequence=True)  # type: ignore[misc]
-            self._collections[collection] = fresh
+            self._collections[collection] = target.rebuilt(stay)
             return len(doomed)
 
     def _model(self) -> str | None:
         return self.embedder.model if self.embedder else None
+
+    def _query_vector(self, query: str | Vector) -> Vector:
+        vector = unit_vector(self._embed_query(query) if isinstance(query, str) else query)
+        return vector.astype(np.float32, copy=False)
 
     def _embed_query(self, query: str) -> Vector:
         if self.embedder is None:
@@ -177,7 +192,7 @@ class InMemoryVectorStore:
         for record, row in zip(records, rows, strict=True):
             if row.shape != rows[0].shape:
                 raise InvalidInputError(f"record {record.id!r} has a vector of shape {row.shape}, not {rows[0].shape}")
-        return normalize(np.stack(rows).astype(np.float32, copy=False), "embedding")
+        return normalize(np.stack(rows), "embedding").astype(np.float32, copy=False)
 
     def _embed(self, texts: list[str]) -> Sequence[Vector]:
         return list(self.embedder.embed(texts, role="document")) if texts and self.embedder else []
@@ -198,6 +213,7 @@ class _Collection:
         self.row_of: dict[str, int] = {}
         self.rows_with: dict[tuple[str, str], array[int]] = {}
         self.dead: set[int] = set()
+        self.times = array("d")
         self.in_time_order = True
 
     def check(self, model: str | None, dimensions: int) -> None:
@@ -209,41 +225,50 @@ class _Collection:
                 "Use another collection, or embed this one again"
             )
 
-    def add(self, records: Sequence[MemoryRecord], vectors: Vector | None, keep_sequence: bool = False) -> None:
-        """Append rows; the row of an id that is replaced is dead from now on."""
-        for i, record in enumerate(records):
-            assert vectors is not None
-            row = len(self.records)
-            slot = self._slot(row)
-            slot[:] = vectors[i]
-            slot.flags.writeable = False
-            number = record.sequence if keep_sequence else self.sequence
-            self.sequence = max(self.sequence, (number or 0) + 1)
-            stored = record.with_values(sequence=number, embedding=slot)
-            if self.records and stored.created_at < self.records[-1].created_at:
-                self.in_time_order = False
-            if record.id in self.row_of:
-                self.dead.add(self.row_of[record.id])
-            self.row_of[record.id] = row
-            self.records.append(stored)
-            for key in _keys(stored):
-                self.rows_with.setdefault(key, array("q")).append(row)
+    def add(self, records: Sequence[MemoryRecord], vectors: Sequence[Vector] | Vector) -> None:
+        """Append rows with new sequence numbers; the row of an id that is replaced is dead from now on."""
+        for record, vector in zip(records, vectors, strict=True):
+            self._append(record.with_values(sequence=self.sequence), vector)
+            self.sequence += 1
+
+    def rebuilt(self, records: Sequence[MemoryRecord]) -> _Collection:
+        """A collection of the same model that holds these records alone."""
+        fresh = _Collection(self.name, self.model, self.dimensions, self.sequence)
+        for record in records:
+            assert record.embedding is not None
+            fresh._append(record, record.embedding)
+        return fresh
+
+    def _append(self, record: MemoryRecord, vector: Vector) -> None:
+        row = len(self.records)
+        slot = self._slot(row)
+        slot[:] = vector
+        slot.flags.writeable = False
+        if self.records and record.created_at < self.records[-1].created_at:
+            self.in_time_order = False
+        if record.id in self.row_of:
+            self.dead.add(self.row_of[record.id])
+        self.row_of[record.id] = row
+        self.records.append(record.with_values(embedding=slot))
+        self.times.append(record.created_at.timestamp())
+        for key in _keys(record):
+            self.rows_with.setdefault(key, array("q")).append(row)
 
     def _slot(self, row: int) -> Vector:
         if row // _BLOCK == len(self.blocks):
             self.blocks.append(np.empty((_BLOCK, self.dimensions), dtype=np.float32))
         return self.blocks[row // _BLOCK][row % _BLOCK]
 
-    def rows(self, wanted: dict[str, str]) -> Rows | None:
+    def rows(self, wanted: dict[str, str], exclude_ids: Collection[str] = ()) -> Rows | None:
         """The rows that match, oldest first; None for all rows as they stand."""
-        if not wanted and not self.dead and self.in_time_order:
+        gone = self.dead | {self.row_of[record_id] for record_id in exclude_ids if record_id in self.row_of}
+        if not wanted and not gone and self.in_time_order:
             return None
         found = np.arange(len(self.records)) if not wanted else self._matching(wanted)
-        if self.dead:
-            found = found[~np.isin(found, list(self.dead))]
+        if gone:
+            found = found[~np.isin(found, list(gone))]
         if not self.in_time_order:
-            times = np.array([self.records[row].created_at.timestamp() for row in found.tolist()])
-            found = found[np.argsort(times, kind="stable")]
+            found = found[np.argsort(np.array(self.times)[found], kind="stable")]
         return found
 
     def _matching(self, wanted: dict[str, str]) -> Rows:
@@ -255,14 +280,15 @@ class _Collection:
 
     def scores(self, vector: Vector, rows: Rows | None) -> Vector:
         """The cosine of `vector` (d,) with each of `rows` (n,)."""
-        vector = vector.astype(np.float32, copy=False)
-        if rows is not None and len(rows) * 4 < len(self.records):
-            picked = [self.blocks[row // _BLOCK][row % _BLOCK] for row in rows.tolist()]
-            return np.stack(picked) @ vector if picked else np.empty(0, dtype=np.float32)
-        scores = np.empty(len(self.records), dtype=np.float32)
-        for start, block in zip(range(0, len(scores), _BLOCK), self.blocks, strict=True):
-            part = scores[start : start + _BLOCK]
-            np.dot(block[: len(part)], vector, out=part)
+        if rows is not None and len(rows) * 4 < len(self.records):  # few rows: gather them
+            scores = np.empty(len(rows), dtype=np.float32)
+            for number in np.unique(rows // _BLOCK).tolist():
+                here = rows // _BLOCK == number
+                scores[here] = self.blocks[number][rows[here] % _BLOCK] @ vector
+            return scores
+        count = len(self.records)
+        parts = [block[: count - i * _BLOCK] @ vector for i, block in enumerate(self.blocks)]
+        scores = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=np.float32), *parts])
         return scores if rows is None else scores[rows]
 
     def records_of(self, rows: Rows | None) -> list[MemoryRecord]:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import memlab
-from memlab import EVERYONE, tokens
+from memlab import EVERYONE, prices, tokens
 from memlab.experiments import comparison, forgetting, hundred_turns
 from memlab.experiments.loops import amnesia, full_history, vector_memory
 
@@ -129,8 +129,8 @@ def test_break_even_is_the_first_turn_after_which_the_other_stays_cheaper():
 
 def test_cost_counts_chat_and_embeddings_at_the_prices_of_the_table():
     priced = hundred_turns.with_cost(frame([1_000_000, 0], embedding_tokens=[0, 1_000_000]))
-    prices = tokens.load_prices()
-    chat, embedding = (prices[model].input_per_million for model in hundred_turns.PRICED_AS)
+    table = prices.load_prices()
+    chat, embedding = (table[model].input_per_million for model in hundred_turns.PRICED_AS)
     assert priced["usd"].tolist() == pytest.approx([chat, embedding])
     assert priced["usd_total"].tolist() == pytest.approx([chat, chat + embedding])
     with pytest.raises(memlab.InvalidInputError, match="no-such-model"):

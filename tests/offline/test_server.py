@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -204,20 +205,18 @@ def test_a_stopped_server_is_gone() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to send to one process")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_says_how_to_use_it_and_stops_on_a_signal(number: signal.Signals) -> None:
-    code = "from memlab.offline.server import serve; serve(port=0, api_key='k-123')"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
-    )
+    command = [sys.executable, "-m", "memlab.cli", "serve", "--port", "0", "--api-key", "k-123"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
     try:
         assert process.stdout is not None
-        printed = "".join(process.stdout.readline() for _ in range(3))
-        url = printed.split()[5]
+        printed = "".join(process.stdout.readline() for _ in range(5))
+        url = re.search(r"OPENAI_BASE_URL=(\S+)", printed)[1]
         assert httpx2.get(url + "/models", headers={"Authorization": "Bearer k-123"}).status_code == 200
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
     finally:
         process.kill()
     assert process.returncode == 0
-    assert f"OPENAI_BASE_URL={url}" in printed
+    assert "stopped after 1 requests" in out
     assert "k-123" not in printed + out + err
     assert err == ""

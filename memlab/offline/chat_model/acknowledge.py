@@ -10,7 +10,7 @@ from memlab.offline.chat_model.turn import Turn
 GREET = {
     "zh": "你好，{v}！我记住了。",
     "en": "Nice to meet you, {v}! I'll remember that.",
-    "ru": "Приятно познакомиться, {v}! Я запомнил.",
+    "ru": "Приятно познакомиться, {v}! Запомню.",
 }
 NOTED = {"zh": "好的，记住了：", "en": "Noted: ", "ru": "Понятно: "}
 

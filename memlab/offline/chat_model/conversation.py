@@ -69,7 +69,11 @@ _PREFIX = re.compile(
     re.I,
 )
 _SPEAKERS = {"用户": "user", "пользователь": "user", "助手": "assistant", "ассистент": "assistant"}
-_CORRECTION = re.compile(r"不对|更正|说错|其实|改名|actually|correction|i mean|no,|на самом деле|нет,|вообще-то", re.I)
+_CORRECTION = re.compile(
+    r"\W*(?:不对|不是|不，|更正|纠正|说错|我说错|其实|改名|记错|打错|算了|actually|correction|sorry|oops|wait|i mean|i meant|no\b|nope|forget (?:that|it)"  # noqa: E501
+    r"|на самом деле|нет\b|ой\b|точнее|вернее|вообще-то|забудь|ошиб|поправка)",
+    re.I,
+)
 
 
 def is_memory_block(text: str) -> bool:
@@ -80,7 +84,7 @@ def is_memory_block(text: str) -> bool:
 def memory_lines(text: str) -> list[Line]:
     """The remembered lines of a block, as it lists them; dated lines by date, corrections after the rest."""
     lines = [_memory_line(line) for line in text.split("\n") if line.strip() and not is_memory_block(line)]
-    lines.sort(key=lambda item: (item[0], bool(_CORRECTION.search(item[1].text[:200]))))
+    lines.sort(key=lambda item: (item[0], bool(_CORRECTION.match(item[1].text))))
     return [line for _, line in lines]
 
 
@@ -132,8 +136,9 @@ class Conversation:
                 book.add(fact)
         asked = ""
         for line in self.history:
+            store = book.correct if _CORRECTION.match(line.text) else book.add
             for fact in extract(line.text, line.speaker) or _bare_answer(line, asked):
-                book.add(fact)
+                store(fact)
             asked = line.text if line.speaker == "assistant" else ""
         return book
 

@@ -23,13 +23,13 @@ class Dish:
 
 _KNOWN = (
     # kind, spicy, names, ingredients
-    ("meat", True, ("辣椒炒肉", "Stir-fried pork with chilli", "Свинина с перцем чили"), "猪肉 肉 辣椒 pork meat chilli свинина мясо перец"),
-    ("meat", True, ("剁椒鱼头", "Fish head with chopped chilli", "Рыбья голова с рубленым чили"), "鱼 剁椒 辣椒 海鲜 fish seafood chilli рыба морепродукты перец"),
-    ("meat", False, ("番茄炒蛋", "Scrambled eggs with tomato", "Яичница с помидорами"), "番茄 西红柿 鸡蛋 蛋 egg eggs tomato tomatoes яйца яйцо помидоры томаты"),
-    ("meat", False, ("清蒸鲈鱼", "Steamed sea bass", "Сибас на пару"), "鱼 鲈鱼 海鲜 fish seafood bass рыба морепродукты сибас окунь"),
-    ("veg", True, ("酸辣土豆丝", "Hot and sour shredded potatoes", "Остро-кислый картофель соломкой"), "土豆 辣椒 potato potatoes chilli картофель картошка перец"),
-    ("veg", False, ("清炒菜心", "Stir-fried choy sum", "Жареный чой-сам"), "菜心 青菜 蔬菜 greens vegetables cabbage зелень овощи капуста"),
-    ("veg", False, ("西芹百合", "Celery with lily bulbs", "Сельдерей с луковицами лилии"), "西芹 芹菜 百合 celery lily сельдерей лилия"),
+    ("meat", True, ("辣椒炒肉", "Stir-fried pork with chilli", "Свинина с перцем чили"), "猪肉 肉 辣椒 pork meat chilli свинина мясо перец"),  # noqa: E501
+    ("meat", True, ("剁椒鱼头", "Fish head with chopped chilli", "Рыбья голова с рубленым чили"), "鱼 剁椒 辣椒 海鲜 fish seafood chilli рыба морепродукты перец"),  # noqa: E501
+    ("meat", False, ("番茄炒蛋", "Scrambled eggs with tomato", "Яичница с помидорами"), "番茄 西红柿 鸡蛋 蛋 egg eggs tomato tomatoes яйца яйцо помидоры томаты"),  # noqa: E501
+    ("meat", False, ("清蒸鲈鱼", "Steamed sea bass", "Сибас на пару"), "鱼 鲈鱼 海鲜 fish seafood bass рыба морепродукты сибас окунь"),  # noqa: E501
+    ("veg", True, ("酸辣土豆丝", "Hot and sour shredded potatoes", "Остро-кислый картофель соломкой"), "土豆 辣椒 potato potatoes chilli картофель картошка перец"),  # noqa: E501
+    ("veg", False, ("清炒菜心", "Stir-fried choy sum", "Жареный чой-сам"), "菜心 青菜 蔬菜 greens vegetables cabbage зелень овощи капуста"),  # noqa: E501
+    ("veg", False, ("西芹百合", "Celery with lily bulbs", "Сельдерей с луковицами лилии"), "西芹 芹菜 百合 celery lily сельдерей лилия"),  # noqa: E501
 )  # fmt: skip
 KNOWN = {fold(name).lower(): (kind, spicy, words) for kind, spicy, names, words in _KNOWN for name in names}
 
@@ -74,7 +74,7 @@ def read_menu(result: str) -> list[Dish]:
     try:
         data = json.loads(result)
     except ValueError:
-        data = [line for line in re.split(r"[\n,，、;；]", result)]
+        data = [line for line in re.split(r"[\n,，、;；]", result)]  # noqa: C416
     names: dict[str, Dish] = {}
     for name, given in _entries(data):
         name = name.strip(" \t-*•·\"'[]")

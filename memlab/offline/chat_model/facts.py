@@ -13,9 +13,12 @@ from memlab.offline.chat_model.text import fold, sentences, trim
 RULES = {"zh": rules_zh, "en": rules_en, "ru": rules_ru}
 MANY = frozenset({"like", "dislike", "allergy", "avoid", "can", "pet", "have", "does", "note", "diet"})
 OPPOSITES = {
-    "like": ("dislike",), "dislike": ("like",), "avoid": ("can", "like"), "can": ("avoid", "allergy"), "allergy": ("can",),
+    "like": ("dislike",), "dislike": ("like",), "avoid": ("can", "like"), "can": ("avoid", "allergy"), "allergy": ("can",),  # noqa: E501
 }  # fmt: skip
+NOTE = {"zh": "“{v}”", "en": "“{v}”", "ru": "«{v}»"}
 LONGEST_VALUE = 100
+LONGEST_CLAUSE = 200
+MOST_SENTENCES = 2000  # of one message, from its beginning and from its end
 
 
 class Fact(NamedTuple):
@@ -55,17 +58,29 @@ def _extract(text: str, speaker: str, lang: str) -> list[Fact]:
     rules = RULES[lang]
     found: list[Fact] = []
     subject = rules.SUBJECT  # who a clause without a subject is about; carried from sentence to sentence
-    for sentence in sentences(_without_quotations(text, rules)):
+    for sentence in _both_ends(sentences(_without_quotations(text, rules))):
         found += _listed(sentence, lang)
-        if rules.BLOCKED.search(fold(sentence)):
-            subject = ""
-            continue
-        if speaker in ("user", "any"):
-            stated, subject = clauses(sentence, lang, subject)
-            found += [fact for clause in stated for fact in read_clause(clause, lang)]
+        stated, after = clauses(sentence, lang, subject) if speaker in ("user", "any") else ([], "")
+        facts = [fact for clause in stated for fact in read_clause(clause, lang)] or _note(sentence, stated, lang)
         if speaker != "user":
-            found += _second_person(sentence, speaker, lang)
+            facts += _second_person(sentence, speaker, lang)
+        reported = bool(facts) and rules.BLOCKED.search(fold(sentence)) is not None
+        found += [] if reported else facts
+        subject = "" if reported else after
     return found
+
+
+def _note(sentence: str, stated: list[str], lang: str) -> list[Fact]:
+    """ "Remember that I parked on level 3": what no table knows is kept in the user's own words."""
+    rules = RULES[lang]
+    if not (stated and rules.REQUEST.match(fold(sentence)) and rules.FIRST_PERSON.search(fold(stated[0]))):
+        return []
+    value = trim(stated[0])
+    return [Fact("note", value, say=NOTE[lang], lang=lang)] if 3 < len(value) <= LONGEST_VALUE else []
+
+
+def _both_ends(parts: list[str]) -> list[str]:
+    return parts if len(parts) <= 2 * MOST_SENTENCES else parts[:MOST_SENTENCES] + parts[-MOST_SENTENCES:]
 
 
 _QUOTED = re.compile(r"“([^”]{0,200})”|\"([^\"\n]{0,200})\"|«([^»]{0,200})»|「([^」]{0,200})」|『([^』]{0,200})』"
@@ -86,8 +101,8 @@ def _listed(sentence: str, lang: str) -> list[Fact]:
     if not match:
         return []
     kind = RULES[lang].LABELS[match["label"].lower()]
-    values = re.split(r"\s*[;；]\s*", sentence[match.start("v") :])
-    return [Fact(kind, trim(v), say=RULES[lang].SAY[kind], lang=lang) for v in values if trim(v)]
+    value = trim(sentence[match.start("v") :])
+    return [Fact(kind, value, say=RULES[lang].SAY[kind], lang=lang)] if value else []
 
 
 def _second_person(sentence: str, speaker: str, lang: str) -> list[Fact]:
@@ -136,6 +151,8 @@ def split(pattern: re.Pattern[str], text: str) -> list[str]:
 def read_clause(clause: str, lang: str) -> list[Fact]:
     """The facts that one clause states: one, or a denied one beside it ("coffee, not tea"), or none."""
     plain = fold(clause)
+    if len(plain) > LONGEST_CLAUSE or not RULES[lang].LEAD.match(plain):
+        return []
     for kind, pattern, say in RULES[lang].STATEMENTS:
         match = pattern.match(plain)
         facts = _facts_of_match(match, clause, kind, say, lang) if match else []
@@ -145,11 +162,12 @@ def read_clause(clause: str, lang: str) -> list[Fact]:
 
 
 def _facts_of_match(match: re.Match[str], clause: str, kind: str, say: str, lang: str) -> list[Fact]:
-    """Kinds: "not X" denies, "X?" needs a value that looks the part, "X:key" names an attribute, "X&Y" has two values."""
+    """Kinds: "not X" denies, "X?" needs a value that looks the part ("X!" one that is well known), "X:key" names an attribute, "X&Y" has two values."""  # noqa: E501
     rules = RULES[lang]
     kind, _, second = kind.partition("&")
     kind, _, key = kind.partition(":")
-    denied, strict, kind = kind.startswith("not "), kind.endswith("?"), kind.removeprefix("not ").removesuffix("?")
+    denied, strict = kind.startswith("not "), kind[-1] if kind[-1] in "?!" else ""
+    kind = kind.removeprefix("not ").rstrip("?!")
     raw = {name: clause[match.start(name) : match.end(name)] for name, found in match.groupdict().items() if found}
     value, rejected = rules.clean(kind, raw.get("v", ""))
     if not value or len(value) > LONGEST_VALUE or not rules.is_valid(kind, value, strict):
@@ -192,6 +210,17 @@ class FactBook:
         else:
             self._store(fact)
         self._last = fact
+
+    def correct(self, fact: Fact) -> None:
+        """Store a correction ("no, I like juice"): it replaces the fact of its kind told just before."""
+        last = self._last
+        if (
+            last is not None
+            and fact.kind in MANY
+            and (last.kind, last.key, last.denied) == (fact.kind, fact.key, False)
+        ):
+            self._drop(last)
+        self.add(fact)
 
     def _drop(self, fact: Fact) -> None:
         self.facts = [f for f in self.facts if not (f.kind == fact.kind and f.key == fact.key and same(f, fact))]

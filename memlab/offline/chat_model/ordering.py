@@ -23,15 +23,15 @@ _LOG = re.compile(
 MOST_PORTIONS = 3
 
 SAY: dict[str, dict[str, str]] = {
-    "zh": {"done": "✅ 已为你下单。{d}。搭配得很好，清爽又营养，祝你用餐愉快！", "meat": "荤菜：", "veg": "素菜：", "join": "，",
-           "none": "抱歉，菜单上没有符合你要求的菜，所以我没有下单。", "no_tools": "我现在没有可用的菜单和下单工具，所以不能帮你点餐。",
-           "no_menu": "抱歉，我没能读到菜单，所以没有下单。", "left_out": "菜单上没有你能吃的{k}，所以没有点。", "k_meat": "荤菜", "k_veg": "素菜"},
-    "en": {"done": "✅ Your order is placed. {d}. A lovely, balanced choice. Enjoy your meal!", "meat": "Meat dish: ", "veg": "Vegetable dish: ", "join": "; ",
-           "none": "Sorry, nothing on the menu meets your needs, so I have not ordered.", "no_tools": "I have no menu and ordering tools here, so I can't order for you.",
-           "no_menu": "Sorry, I could not read the menu, so I have not ordered.", "left_out": "There is no {k} on the menu that suits you, so I left it out.", "k_meat": "meat dish", "k_veg": "vegetable dish"},
-    "ru": {"done": "✅ Заказ оформлен. {d}. Отличное, сбалансированное сочетание. Приятного аппетита!", "meat": "Мясное: ", "veg": "Овощное: ", "join": "; ",
-           "none": "К сожалению, в меню нет ничего подходящего, поэтому я ничего не заказываю.", "no_tools": "У меня здесь нет меню и инструмента заказа, поэтому заказать не получится.",
-           "no_menu": "К сожалению, прочитать меню не удалось, поэтому заказа нет.", "left_out": "В меню нет подходящего блюда ({k}), поэтому его в заказе нет.", "k_meat": "мясное", "k_veg": "овощное"},
+    "zh": {"done": "✅ 已为你下单。{d}。搭配得很好，清爽又营养，祝你用餐愉快！", "meat": "荤菜：", "veg": "素菜：", "join": "，",  # noqa: E501
+           "none": "抱歉，菜单上没有符合你要求的菜，所以我没有下单。", "no_tools": "我现在没有可用的菜单和下单工具，所以不能帮你点餐。",  # noqa: E501
+           "no_menu": "抱歉，我没能读到菜单，所以没有下单。", "left_out": "菜单上没有你能吃的{k}，所以没有点。", "k_meat": "荤菜", "k_veg": "素菜"},  # noqa: E501
+    "en": {"done": "✅ Your order is placed. {d}. A lovely, balanced choice. Enjoy your meal!", "meat": "Meat dish: ", "veg": "Vegetable dish: ", "join": "; ",  # noqa: E501
+           "none": "Sorry, nothing on the menu meets your needs, so I have not ordered.", "no_tools": "I have no menu and ordering tools here, so I can't order for you.",  # noqa: E501
+           "no_menu": "Sorry, I could not read the menu, so I have not ordered.", "left_out": "There is no {k} on the menu that suits you, so I left it out.", "k_meat": "meat dish", "k_veg": "vegetable dish"},  # noqa: E501
+    "ru": {"done": "✅ Заказ оформлен. {d}. Отличное, сбалансированное сочетание. Приятного аппетита!", "meat": "Мясное: ", "veg": "Овощное: ", "join": "; ",  # noqa: E501
+           "none": "К сожалению, в меню нет ничего подходящего, поэтому я ничего не заказываю.", "no_tools": "У меня здесь нет меню и инструмента заказа, поэтому заказать не получится.",  # noqa: E501
+           "no_menu": "К сожалению, прочитать меню не удалось, поэтому заказа нет.", "left_out": "В меню нет подходящего блюда ({k}), поэтому его в заказе нет.", "k_meat": "мясное", "k_veg": "овощное"},  # noqa: E501
 }  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def last_result(conversation: Conversation, is_kind: Any) -> Exchange | None:
 
 
 _ABOUT_ORDERS = re.compile(
-    r"\b(?:what|which|when|did|have)\b.{0,20}\bi\b.{0,15}\border(?:ed)?\b|我.{0,8}(?:点|订)(?:过|了)(?:什么|哪)|我.{0,6}(?:之前|上次).{0,6}点.{0,4}(?:什么|啥|哪)|что я.{0,20}заказыва",
+    r"\b(?:what|which|when|did|have)\b.{0,20}\bi\b.{0,15}\border(?:ed)?\b|我.{0,8}(?:点|订)(?:过|了)(?:什么|哪)|我.{0,6}(?:之前|上次).{0,6}点.{0,4}(?:什么|啥|哪)|что я.{0,20}заказыва",  # noqa: E501
     re.I,
 )
 
@@ -130,7 +130,7 @@ def _place(conversation: Conversation, menu: Exchange, place_tool: Tool | None) 
 
 _WISH = re.compile(
     r"(?:不要|别放|别点|不放|不加|别加|不能放|忌|不)(?:太|点|吃|有)?(?P<zh>辣|香菜|葱|姜|蒜|花生|海鲜|鱼|肉|蛋|牛肉|猪肉|羊肉|芹菜|番茄|土豆|豆腐)"
-    r"|\b(?:no|not|nothing|without|non|avoid|hold the|leave out)[ -](?:too |very |any |the |anything )?(?P<en>[a-z]+(?: (?:and|or) [a-z]+)?)"
+    r"|\b(?:no|not|nothing|without|non|avoid|hold the|leave out)[ -](?:too |very |any |the |anything )?(?P<en>[a-z]+(?: (?:and|or) [a-z]+)?)"  # noqa: E501
     r"|\b(?:без|не|ничего)\s+(?:слишком |очень )?(?P<ru>[а-яё]+(?: и [а-яё]+)?)",
     re.I,
 )
@@ -170,7 +170,7 @@ _TWO = {
     "meat": r"(?:两|二|2)(?:个|份|道)?荤|two meat|2 meat|два мясн|две мясн",
     "veg": r"(?:两|二|2)(?:个|份|道)?素|two veg|2 veg|два овощн|две овощн",
 }
-_ONLY = {"meat": r"只(?:要|点|来)[^，。]{0,3}荤|only (?:a )?meat|just (?:a )?meat|только мясн", "veg": r"只(?:要|点|来)[^，。]{0,3}素|全素|only (?:a )?veg|just (?:a )?veg|только овощ"}  # fmt: skip
+_ONLY = {"meat": r"只(?:要|点|来)[^，。]{0,3}荤|only (?:a )?meat|just (?:a )?meat|только мясн", "veg": r"只(?:要|点|来)[^，。]{0,3}素|全素|only (?:a )?veg|just (?:a )?veg|только овощ"}  # fmt: skip  # noqa: E501
 
 
 def wanted_kinds(conversation: Conversation) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ Every pattern is matched at the START of a clause, after fillers ("well,", "by t
 out most of what isn't a fact about the user: "He said I am ...", "My brother is called ...", "I wish I lived ...".
 """
 
+# ruff: noqa: E501  (one pattern a row: a table reads better than wrapped strings)
+
 from __future__ import annotations
 
 import re
@@ -11,7 +13,7 @@ import re
 from memlab.offline.chat_model.text import fold, trim
 
 PRECHECK = re.compile(
-    r"\b(?:i|i'?m|i'?ve|my|me|mine|you|your|you're|name|users?|it's|it|this|called|here|speaking|allergic|no|not|without|nothing|-? ?\w+:)\b",
+    r"\b(?:hi|hello|hey|meet|welcome|good|i|i'?m|i'?ve|my|me|mine|you|your|you're|name|users?|it's|its|it|we|this|called|here|speaking|allergic|no|not|without|nothing|-? ?\w+:)\b",
     re.I,
 )
 _I_AM = r"i(?:'?m| am)"
@@ -19,7 +21,7 @@ _ADV = (
     r"(?:(?:really|also|just|absolutely|do|still|always|usually|often|mostly|only|simply|truly|totally|quite|rather|"
     r"especially|particularly|currently|now|actually|sometimes|generally|both|personally|kinda|kind of|originally|"
     r"definitely|even|very|so|much|most|secretly|however|recently|sort of|presently|severely|badly|deadly|highly|"
-    r"mildly|slightly|strongly|extremely|terribly|unfortunately|sadly|a bit|a little|never really|not) )*?"
+    r"mildly|slightly|strongly|extremely|terribly|unfortunately|sadly|a bit|a little) )*?"
 )
 _LIKE = r"(?:like|love|enjoy|adore|prefer|fancy|luv|am (?:really |very |quite |so )?(?:fond of|into|keen on|crazy about|obsessed with)|am an? (?:big |huge |great |real )?(?:fan|lover) of)"
 _LIKE_BE = r"(?:really |very |quite |so |totally )?(?:fond of|into|keen on|crazy about|mad about|obsessed with|addicted to|a (?:big |huge |great |real |massive )?(?:fan|lover) of)"
@@ -37,29 +39,30 @@ _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 
 _TABLE: tuple[tuple[str, str, str], ...] = (
     # kind, pattern of the clause, how to say it back
-    ("not name", rf"my (?:full |first |real |last )?name(?:'s| is|)(?: not| isn'?t|n't) {_V}", "you are not called {v}"),
+    ("not name", rf"my (?:full |first |real )?name(?:'s| is|)(?: not| isn'?t|n't) {_V}", "you are not called {v}"),
     ("not name", rf"(?:{_I_AM} not|i am no longer) (?:called |named |known as ){_V}", "you are not called {v}"),
     ("not name", rf"(?:don'?t|do not|stop|never)(?: ever)? call(?:ing)? me {_V}", "you are not called {v}"),
     ("not name?", rf"(?:{_I_AM} not|i ain'?t) {_V}", "you are not {v}"),
-    ("name?&from", rf"(?:my name(?:'s| is)|{_I_AM}|this is|{_I_AM} called) (?P<v>[^\W\d_][\w' -]*?),? (?:and i'?m |and i am |i'?m )?(?:originally )?from (?P<w>.+)", "your name is {v}"),
+    ("name?&from", rf"(?:my name(?:'s| is)|{_I_AM}|this is|it'?s|{_I_AM} called) (?P<v>[^\W\d_][\w' -]*?),? (?:and i'?m |and i am |i'?m )?(?:originally )?from (?P<w>.+)", "your name is {v}"),
     ("name", rf"(?:my |the )(?:full |first |real |given |new |actual )?name(?:'?s| is now| is| will be| would be| was|:| =| -)? *{_V}", "your name is {v}"),
     ("name", rf"name(?:'?s| is|:) *{_V}", "your name is {v}"),
-    ("name", rf"(?:(?:you (?:can|may|could|should)|please|just|everyone|everybody|people|friends|my friends|they|most people|all) )*(?:just )?calls? me {_V}", "your name is {v}"),
+    ("name", rf"(?:(?:(?:you|u) (?:can|may|could|should)|please|just|everyone|everybody|people|friends|my friends|they|most people|all) )*(?:just )?calls? me {_V}", "your name is {v}"),
     ("name", rf"(?:{_I_AM} (?:called|named|known as)|i go by(?: the name(?: of)?)?|i(?:'ve| have)? (?:been|was) (?:named|called)|i answer to|i call myself) {_V}", "your name is {v}"),
-    ("name?", rf"(?:{_I_AM}|i be|this is|it'?s|it is) (?P<v>[^\W\d_].*)", "your name is {v}"),
+    ("name?", rf"{_I_AM} (?!.*\b(?:is|was) )(?P<v>[^\W\d_].*)", "your name is {v}"),
+    ("name!", r"(?:this is|it'?s|it is) (?P<v>[^\W\d_].*)", "your name is {v}"),
     ("name?", r"(?P<v>(?-i:[A-Z])[\w'-]+) (?:here|speaking)\W*$", "your name is {v}"),
     ("age", rf"(?:{_I_AM}|i(?:'ve)? (?:just )?(?:turned|turn)|my age is|aged?)(?: now| already| only| just)? (?P<v>\d{{1,3}}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[ -]?\w*|(?:six|seven|eight|nine|thir|four|fif)teen|(?:sixteen|ten|eleven|twelve|nineteen))(?= *(?:years?|yrs?|yo\b|y/o|old|now|this|last|today|,|$|\W*$))", "you are {v} years old"),
     ("birthday", rf"my (?:birthday|birth ?date|date of birth|bday|b-day)(?:'s| is|:)?(?: on| in)? {_V}", "your birthday is {v}"),
     ("birthday", rf"i(?: was|'m|'was| am) born (?:on|in) (?P<v>(?:the )?(?:\d|{_MONTH}).*)", "you were born on {v}"),
     ("not allergy", rf"{_I_AM} (?:not|no longer)(?: actually| really)? allergic to {_V}", "you are not allergic to {v}"),
-    ("not allergy", rf"i (?:don'?t|do not)(?: actually)? have (?:an? |any )?(?P<v>[\w ]+?) allergy", "you are not allergic to {v}"),
+    ("not allergy", r"i (?:don'?t|do not)(?: actually)? have (?:an? |any )?(?P<v>[\w ]+?) allergy", "you are not allergic to {v}"),
     ("allergy", rf"(?:{_I_AM}|i get|i got|i have been|i'?ve been|i was) {_ADV}(?:allergic|intolerant)(?: reactions?)?(?: to)? {_V}", "you are allergic to {v}"),
     ("allergy", rf"i(?:'ve| have)?(?: got| have| suffer from)? {_ADV}(?:an? |have )?(?:severe |bad |serious |strong |nasty |mild |terrible )?(?:allerg(?:y|ies)|intolerance) (?:to|for|against) {_V}", "you are allergic to {v}"),
-    ("allergy", rf"i(?:'ve| have)?(?: got| have| suffer from)? (?:an? )?(?:severe |bad |serious |strong |nasty |mild )?(?P<v>(?!food |some |few |no )[\w-]+(?: [\w-]+)?) allergy", "you are allergic to {v}"),
+    ("allergy", r"i(?:'ve| have)?(?: got| have| suffer from)? (?:an? )?(?:severe |bad |serious |strong |nasty |mild )?(?P<v>(?!food |some |few |no )[\w-]+(?: [\w-]+)?) allergy", "you are allergic to {v}"),
     ("allergy", rf"{_I_AM} (?P<v>lactose|gluten)[ -]intolerant", "you are allergic to {v}"),
     ("not dislike", rf"i {_NOT} (?:really |actually )?(?:hate|dislike|mind) {_V}", "you don't mind {v}"),
     ("avoid", rf"i {_ADV}{_CANT} {_ADV}(?:eat|drink|have|handle|tolerate|take|stomach|digest|consume|touch|deal with|do) {_V}", "you can't have {v}"),
-    ("avoid", rf"i {_ADV}(?:{_NOT}|never) {_ADV}(?:eat|drink|consume|touch|do) {_V}", "you don't eat {v}"),
+    ("avoid", rf"i {_ADV}(?:{_NOT}|never) {_ADV}(?:eat|drink|consume|touch|do|tolerate) {_V}", "you don't eat {v}"),
     ("avoid", rf"i (?:avoid|have to avoid|try to avoid|need to avoid|must avoid|stay away from|gave up|quit) {_V}", "you avoid {v}"),
     ("can", rf"i can(?: now| also| still)? (?:eat|drink|have|handle) {_V}", "you can have {v}"),
     ("dislike", rf"i {_ADV}(?:{_NOT}|no longer|never) {_ADV}{_LIKE}(?: eating| to eat)? {_V}", "you don't like {v}"),
@@ -73,9 +76,9 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("like", rf"my (?:hobby|hobbies|interests?|passions?) (?:is|are|include) {_V}", "you like {v}"),
     ("not lives", rf"i {_NOT} (?:actually )?live {_V}", "you don't live {v}"),
     ("not lives", rf"i no longer live {_V}", "you don't live {v}"),
-    ("lives", rf"(?:i|we)(?:'m| am|'ve| have|'re| are)? {_ADV}(?:lives?|living|reside|residing|based|stay|staying|been living|located|settled)(?: now| currently| here)? (?P<v>(?:in|at|near|on|outside|by|close to|next to|just outside) .+)", "you live {v}"),
+    ("lives", rf"(?:i|we)(?:'m| am|'ve| have|'re| are)? {_ADV}(?:lives?|living|reside|residing|lived|based|stay|staying|been living|located|settled)(?: now| currently| here)? (?P<v>(?:in|at|near|on|outside|by|close to|next to|just outside) .+)", "you live {v}"),
     ("lives", rf"(?:i|we)(?:'ve| have| just)*(?: just| recently)? (?:moved|relocated)(?: back)?(?: from .+?)? to {_V}", "you live in {v}"),
-    ("lives", rf"my (?:home|house|flat|apartment|place) is (?P<v>(?:in|at|near|on) .+)", "you live {v}"),
+    ("lives", r"my (?:home|house|flat|apartment|place) is (?P<v>(?:in|at|near|on) .+)", "you live {v}"),
     ("not from", rf"{_I_AM} not {_ADV}from {_V}", "you are not from {v}"),
     ("from", rf"(?:i|i'?m|i am|i was|i'?ve) {_ADV}(?:from|come from|came from|hail from|born in|born and raised in|grew up in|raised in) (?P<v>(?!work|school|home|there|here|now\b).+)", "you are from {v}"),
     ("diet", rf"{_I_AM} {_ADV}(?:an? )?(?P<v>(?:strict )?(?:vegetarian|vegan|pescatarian|veggie|muslim|halal|kosher|teetotal|diabetic))\b.*", "you are {v}"),
@@ -85,26 +88,31 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("study", rf"(?:i|i'm|i am) {_ADV}(?:study|studying|majoring in|major in) {_V}", "you study {v}"),
     ("job?&from", rf"{_I_AM} {_ADV}(?P<v>an? .+?),? (?:originally )?from (?P<w>.+)", "you are {v}"),
     ("job?", rf"{_I_AM} {_ADV}(?P<v>an? .+)", "you are {v}"),
-    ("pet", rf"i(?:'ve| have)?(?: also)?(?: got| have| own| keep| adopted| just got)? (?:an? |one |this )?(?P<p>)(?:[\w-]+ ){{0,2}}?(?P<k>{_PETS})(?:,? (?:that is |which is |who is |that's |who's |and (?:his|her|its) name is |and (?:he|she|it)(?:'s| is) )?(?:called|named|whose name is|by the name of)?|,|:| -)? (?P<v>[A-Z][\w'-]+|(?<=called )[\w'-]+|(?<=named )[\w'-]+|(?<=name is )[\w'-]+)\W*$", "your {k} is called {v}"),
-    ("attr name", r"i(?:'ve| have)?(?: also)?(?: got| have)? (?:an? |one )(?:[a-z]+ )??(?P<k>[a-z]+) (?:called|named|whose name is|by the name of) (?P<v>[\w'-]+)", "your {k} is called {v}"),
+    ("pet", rf"(?:i|we)(?:'ve| have)?(?: also)?(?: got| have| own| keep| adopted| just got)? (?:an? |one |this )?(?P<p>)(?:[\w-]+ ){{0,2}}?(?P<k>{_PETS})(?:,? (?:that is |which is |who is |that's |who's |and (?:his|her|its) name is |and (?:he|she|it)(?:'s| is) )?(?:called|named|whose name is|by the name of)?|,|:| -)? (?P<v>(?-i:[A-Z])[\w'-]+|(?<=called )[\w'-]+|(?<=named )[\w'-]+|(?<=name is )[\w'-]+)\W*$", "your {k} is called {v}"),
+    ("attr name", r"(?:i|we)(?:'ve| have)?(?: also)?(?: got| have)? (?:an? |one )(?:[a-z]+ )??(?P<k>[a-z]+) (?:called|named|whose name is|by the name of) (?P<v>[\w'-]+)", "your {k} is called {v}"),
     ("not have", rf"i (?:don'?t|do not|no longer) have (?:an? |any )?{_V}", "you don't have {v}"),
-    ("have", r"i(?:'ve| have)?(?: also| only)?(?: got| have| own) (?P<v>(?:an? |one |two |three |four |five |six |seven |\d+ |many |some |twin )(?!question|problem|lot|bit|few|request|idea|feeling|headache|cold|look|nice|good|great).+)", "you have {v}"),
+    ("have", r"(?:i|we)(?:'ve| have)?(?: also| only)?(?: got| have| own) (?P<v>(?:an? |one |two |three |four |five |six |seven |\d+ |many |some |twin )(?!question|problem|lot|bit|few|request|idea|feeling|headache|cold|look|nice|good|great).+)", "you have {v}"),
     ("attr name", r"my (?P<k>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?:'?s)? name(?:'s| is|:| was) (?P<v>.+)", "your {k}'s name is {v}"),
     ("attr name", rf"my {_K}(?: is|'s|'?s| are|) (?:called|named) {_V}", "your {k} is called {v}"),
     ("attr name", r"the name of my (?P<k>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?) is (?P<v>.+)", "your {k} is called {v}"),
-    ("attr name?", r"my (?P<k>(?:best |older |elder |younger |little |big |twin )?(?:brother|sister|wife|husband|son|daughter|friend|boss|teacher|mother|father|mum|mom|dad|cousin|uncle|aunt|girlfriend|boyfriend|cat|dog|roommate|neighbou?r|colleague|partner)),? (?P<v>[A-Z][\w-]+)\b.*", "your {k} is called {v}"),
+    ("attr name?", r"my (?P<k>(?:best |older |elder |younger |little |big |twin )?(?:brother|sister|wife|husband|son|daughter|friend|boss|teacher|mother|father|mum|mom|dad|cousin|uncle|aunt|girlfriend|boyfriend|cat|dog|roommate|neighbou?r|colleague|partner)),? (?P<v>(?-i:[A-Z])[\w-]+)\b.*", "your {k} is called {v}"),
     ("not attr", rf"my {_K}(?: is not| isn'?t|'s not| are not| aren'?t) {_V}", "your {k} is not {v}"),
     ("attr", rf"my {_K}(?: is|'s| are|:| =) {_V}", "your {k} is {v}"),
     ("attr", r"(?P<v>[\w' -]{1,40}?)(?: is|'s| are) (?:also )?my (?P<k>[\w' -]{2,40})\W*$", "your {k} is {v}"),
-    ("dislike", rf"no (?P<v>(?:chill?i(?:es)?|spicy .*|spice|onions?|garlic|peanuts?|nuts?|coriander|cilantro|meat|pork|beef|fish|eggs?|celery|tomato(?:es)?|potato(?:es)?)\b.*)", "you don't want {v}"),
+    ("dislike", r"no (?P<v>(?:chill?i(?:es)?|spicy .*|spice|onions?|garlic|peanuts?|nuts?|coriander|cilantro|meat|pork|beef|fish|eggs?|celery|tomato(?:es)?|potato(?:es)?)\b.*)", "you don't want {v}"),
     ("avoid", r"(?:nothing|not too|not|without) (?P<v>(?:spicy|hot|chill?i(?:es)?|spice)\b.*)", "you want nothing {v}"),
     ("does", rf"i {_ADV}(?P<k>{_VERBS}) {_V}", "you {k} {v}"),
-    ("does", rf"{_I_AM} {_ADV}(?P<k>learning|playing|reading|writing|planning|training for|training|watching|preparing for|working on|saving for|teaching|building|getting|flying to|going to|travell?ing to|visiting|married to|engaged to|afraid of|scared of) {_V}", "you are {k} {v}"),
+    ("does", rf"(?:{_I_AM}|i(?:'ve| have) been) {_ADV}(?P<k>learning|studying|saving|looking for|playing|reading|writing|planning|training for|training|watching|preparing for|working on|saving for|teaching|building|getting|flying to|going to|travell?ing to|visiting|married to|engaged to|afraid of|scared of) {_V}", "you are {k} {v}"),
     ("it", r"(?:it'?s|it is|it should be|i mean|i meant|that should be|make that|make it|rather) {_V}".replace("{_V}", _V), "{v}"),
     ("not it", r"(?:it'?s not|it is not|it isn'?t|not) (?P<v>[\w' -]{2,40})", "{v}"),
 )  # fmt: skip
 STATEMENTS = tuple((kind, re.compile(pattern, re.I), say) for kind, pattern, say in _TABLE)
 
+LEAD = re.compile(  # how a statement can begin; nothing else is worth trying
+    r"(?:i\b|i'|im\b|ive\b|my\b|we\b|we'|the\b.{0,12}\bname|name|call|u can|you can|you may|you should|please|just|everyone|everybody|people|friends|they|most people|all\b|don'?t|do not|stop|never"
+    r"|this is|it'?s|it is|it should|aged?\b|no\b|not\b|nothing|without|that should|make|rather|.{1,40}(?:\bis|\bare|'s) (?:also )?my\b|.{1,40} (?:is|are) (?:not|disgusting|gross|yucky)|[A-Z][\w'-]+ (?:here|speaking))",
+    re.I,
+)
 _META = (
     r"(?:can|could|will|would) you (?:please |kindly )?(?:remember|note|memori[sz]e|keep in mind|save|write down|store)(?: (?:that|the fact that|this:?))? "
     r"|(?:please )?(?:remember|note|memori[sz]e|keep in mind|save|store|don'?t forget|do not forget|bear in mind)(?: down)?(?: (?:that|the fact that|this|for later))?:? "
@@ -113,7 +121,7 @@ REQUEST = re.compile(
     rf"(?:\W*(?:hi|hello|hey|ok|please|and|so)\W+)*(?:{_META})(?!what|who|where|when|how|which|why)", re.I
 )
 FILLER = re.compile(
-    rf"(?:(?:hi+|hello|hey|hiya|well|so|ok|okay|oh|um+|uh|and|but|also|actually|btw|by the way|please|no(?=[,.!;:]| i\b| my\b| it)|nope|sorry|yes|yeah|yep|fyi|"
+    rf"(?:(?:hi+|hello+|hey+|yo|typo|in my (?:free|spare) time|on weekends|at weekends|hiya|well|so|ok|okay|oh|um+|uh|and|but|also|actually|btw|by the way|please|no(?=[,.!;:]| i\b| my\b| it)|nope|sorry|yes|yeah|yep|fyi|"
     r"hey there|hi there|hello there|good (?:morning|afternoon|evening)|just so you know|you know(?: that)?|i think(?: that)?|i guess|i believe|i mean(?= i| my)|"
     r"in fact|to be honest|honestly|tbh|note that|for your information|let me introduce myself|nice to meet you|let me tell you(?: that)?|"
     r"i(?:'d| would) like you to (?:know|remember|note)(?: that)?|i want you to (?:know|remember)(?: that)?|i should (?:say|mention|tell you)(?: that)?|"
@@ -131,8 +139,7 @@ SPLIT = re.compile(
     r"[.!;…]+(?=\s|$)|\n|\s[-–—]+\s|(?<=[?])\s"
     r"|,?\s*\b(?:and|but|so|because|while|although|though|yet|whereas|plus|then|also|cause|cuz|bc|however)\b,?\s+(?=(?:also |now |currently |actually |by the way,? )*(?:i|i'?m|my|call|you can|i'?ve|we|it's|he|she|his|her|they|their|what|where|who|how|do|can|could|please)\b)"
     rf"|(?:,\s*(?:and|but)?|\s+and|\s+but|\s&)\s+(?={_VERB_START})"
-    r"|(?<!not)\s*,\s*(?=(?:and |but |so |also |though |or |btw |by the way )*(?:i|i'?m|my|it's|it is|i'?ve|call me|not|no|what|where|who|how|which|can|could|do|does|please|nice|he|she|his|her|they|from|thanks?|thank|right|correct|aged?|isn't|a|an|and you|you|living|your|originally|actually|sorry|we|\d+)\b)"
-    r"|(?<=\w\w)\s+(?=i'?m (?:from|allergic|a |an |called|\d)|i am (?:from|allergic|a |an |called|\d)|my name(?:'s| is)|i (?:live|like|love|hate|don't like|work) )(?<!that )(?<!if )(?<!when )(?<!where )(?<!what )(?<!and )",
+    r"|(?<!not)\s*,\s*(?=(?:and |but |so |also |though |or |btw |by the way )*(?:i|i'?m|my|it's|it is|i'?ve|call me|not|no|what|where|who|how|which|can|could|do|does|please|nice|he|she|his|her|they|from|thanks?|thank|right|correct|aged?|isn't|a|an|and you|you|living|your|originally|actually|sorry|we|\d+)\b)",
     re.I,
 )
 PAST = re.compile(
@@ -199,9 +206,16 @@ def joined(sentence: str) -> str:
     return sentence[: match.end("a")] + " called " + sentence[match.end() :] if match else sentence
 
 
+_RUN_ON = re.compile(
+    r"(?:my name(?:'s| is)?|i'?m|i am) [\w'-]+(?= (?:i'?m (?:from|allergic|an?|\d)|i am (?:from|allergic|an?|\d)|i (?:live|like|love|hate|work|come|don'?t)|my )\b)",
+    re.I,
+)
+
+
 def split_more(clause: str) -> list[str]:
-    """Statements run together: no further cuts needed here."""
-    return [clause]
+    """ "my name is bob i like tea" -> two clauses: statements run together without a comma."""
+    match = _RUN_ON.match(fold(clause))
+    return [clause[: match.end()], clause[match.end() + 1 :]] if match else [clause]
 
 
 def second_to_first(sentence: str) -> str:
@@ -227,31 +241,50 @@ POSSESSIVE: dict[str, str] = {}
 
 # What follows "I'm" and is no name, in lower or upper case.
 NOT_NAMES = frozenset(
-    "a an the not very really so too quite just tired happy sad hungry thirsty fine good great ok okay well bored busy sick ill angry here there back home"
-    " sorry sure afraid ready done new old young late early lost in on at from to of with for and but if what who where when how why which that this it he she they we i my your his"
-    " her their our yes no never always now still currently also allergic vegetarian vegan pescatarian french german english russian chinese american british spanish italian japanese"
-    " korean indian canadian australian ukrainian polish turkish brazilian mexican dutch swedish swiss irish scottish muslim christian jewish buddhist catholic european asian african"
-    " monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october november december today tomorrow yesterday"
-    " looking going doing trying learning living working studying thinking wondering asking called named known like about kind nobody nothing someone something anything everything"
-    " beautiful nice cool interesting important funny hard difficult easy long short tall small big free single married divorced engaged pregnant retired unemployed broke"
-    " excited nervous scared worried confused curious interested glad pleased impressed surprised sleepy exhausted cold hot warm better worse best awesome amazing perfect weird strange"
-    " only almost already please thanks thank hello hi hey right wrong true false correct good more less much many all some any none one two three four five six seven eight nine ten"
-    " unknown secret private anonymous common rare spelled pronounced written because since is was are were am be been being do does did has have had can could will would should"
-    " teacher student doctor engineer nurse programmer developer human person man woman boy girl you me us them him assistant bot ai model robot chatbot raining sunny time day night morning"
-    " later soon back whenever maybe anytime if once twice again crazy stupid lazy weird tonight early asap immediately lucky names"
-    " lactose gluten diabetic intolerant intolerant passionate fond keen into crazy tea coffee spicy mine ours overwhelmed feeling having making getting taking"
-    " stressed ashamed proud jealous lonely alone online offline outside inside upstairs downstairs okay-ish alright stuck blind deaf left-handed right-handed vegetarians starving freezing".split()
+    """
+    a an the not very really so too quite just tired happy sad hungry thirsty fine good great ok okay well
+    bored busy sick ill angry here there back home sorry sure afraid ready done new old young late early
+    lost in on at from to of with for and but if what who where when how why which that this it he she they
+    we i my your his her their our yes no never always now still currently also allergic vegetarian vegan
+    pescatarian french german english russian chinese american british spanish italian japanese korean
+    indian canadian australian ukrainian polish turkish brazilian mexican dutch swedish swiss irish scottish
+    muslim christian jewish buddhist catholic european asian african monday tuesday wednesday thursday
+    friday saturday sunday january february march april june july august september october november december
+    today tomorrow yesterday looking going doing trying learning living working studying thinking wondering
+    asking called named known like about kind nobody nothing someone something anything everything beautiful
+    nice cool interesting important funny hard difficult easy long short tall small big free single married
+    divorced engaged pregnant retired unemployed broke excited nervous scared worried confused curious
+    interested glad pleased impressed surprised sleepy exhausted cold hot warm better worse best awesome
+    amazing perfect weird strange only almost already please thanks thank hello hi hey right wrong true
+    false correct good more less much many all some any none one two three four five six seven eight nine
+    ten unknown secret private anonymous common rare spelled pronounced written because since is was are
+    were am be been being do does did has have had can could will would should teacher student doctor
+    engineer nurse programmer developer human person man woman boy girl you me us them him assistant bot ai
+    model robot chatbot raining sunny time day night morning later soon back whenever maybe anytime if once
+    twice again crazy stupid lazy weird tonight early asap immediately lucky names lactose gluten diabetic
+    intolerant intolerant passionate fond keen into crazy tea coffee spicy mine ours overwhelmed feeling
+    having making getting taking stressed ashamed proud jealous lonely alone online offline outside inside
+    upstairs downstairs okay-ish alright stuck blind deaf left-handed right-handed vegetarians starving
+    freezing
+    """.split()  # noqa: SIM905
 )  # fmt: skip
 _TITLES = ("dr.", "mr.", "mrs.", "ms.", "prof.", "dr", "mr", "mrs", "ms", "miss", "sir")
 _COMMON_NAMES = frozenset(
-    "anna ann anne alice bob bobby tom tommy john johnny jack james mary maria mike michael david dave daniel dan emma olivia sophia sophie sarah sara lisa linda kate katie"
-    " katherine jane jenny jennifer jessica julia julie laura lucy peter paul mark matt matthew luke george harry william will bill charlie charles chris christopher alex"
-    " alexander alexandra max sam samuel samantha ben benjamin nick nicholas oliver leo lily lucas liam noah ethan mia ava ella grace chloe eva eve nina olga oleg ivan igor"
-    " dmitry natasha natalia sergey sergei elena lena irina ira tanya tatiana vladimir boris svetlana ksenia masha misha katya yulia andrey andrew amy amanda andrea angela"
-    " anthony tony ashley barbara betty brian carol carlos carla daisy diana donna dylan eric erik frank fred gary helen henry ian isabella jason jeff joe joseph juan jose"
-    " karen kevin kim kyle larry li lei wei ming zhang wang chen ying yan mei hua xiaoming xiao hans klaus marco luca pierre marie jean ahmed ali fatima mohammed omar aisha"
-    " priya raj ravi yuki hana ken kenji sakura minji nancy nora patricia rachel rebecca richard robert rob roger ron rose ruby ryan scott sean simon stella stephen steve"
-    " steven susan thomas tim tina victor victoria vera walter wendy zoe zara artem anton denis maxim roman pavel polina daria dasha alina liza lara rita".split()
+    """
+    anna ann anne alice bob bobby tom tommy john johnny jack james mary maria mike michael david dave daniel
+    dan emma olivia sophia sophie sarah sara lisa linda kate katie katherine jane jenny jennifer jessica
+    julia julie laura lucy peter paul mark matt matthew luke george harry william will bill charlie charles
+    chris christopher alex alexander alexandra max sam samuel samantha ben benjamin nick nicholas oliver leo
+    lily lucas liam noah ethan mia ava ella grace chloe eva eve nina olga oleg ivan igor dmitry natasha
+    natalia sergey sergei elena lena irina ira tanya tatiana vladimir boris svetlana ksenia masha misha
+    katya yulia andrey andrew amy amanda andrea angela anthony tony ashley barbara betty brian carol carlos
+    carla daisy diana donna dylan eric erik frank fred gary helen henry ian isabella jason jeff joe joseph
+    juan jose karen kevin kim kyle larry li lei wei ming zhang wang chen ying yan mei hua xiaoming xiao hans
+    klaus marco luca pierre marie jean ahmed ali fatima mohammed omar aisha priya raj ravi yuki hana ken
+    kenji sakura minji nancy nora patricia rachel rebecca richard robert rob roger ron rose ruby ryan scott
+    sean simon stella stephen steve steven susan thomas tim tina victor victoria vera walter wendy zoe zara
+    artem anton denis maxim roman pavel polina daria dasha alina liza lara rita
+    """.split()  # noqa: SIM905
 )
 _NAME_END = re.compile(r"\s+(?:and|but|from|by|please|here|too|btw|thanks|nice|who|which|because|so|or|not|in|at|on|if|now|though|with|as|i|my|what|where|how|can|you|lol|haha|for|instead|again|actually|speaking|the|a|an|is|like|are|dude|bro|mate|aged|live|love|work)\b.*", re.I)  # fmt: skip
 _PLACE_END = re.compile(
@@ -266,7 +299,7 @@ _JOB_END = re.compile(
     re.I,
 )
 _NOT_JOBS = re.compile(
-    r"\b(?:person|fan|lover|owl|man|woman|girl|boy|human|bit|little|lot|bird|big|huge|father|mother|parent|beginner|foodie|wreck|mess|native|morning|few|member|user|customer|friend|idiot|genius|virgo|leo|aries|taurus|gemini|libra|scorpio|pisces|model|assistant|ai|chatbot|bot|vegetarian|vegan|while|year|brother|sister|twin|good|bad|great)\b",
+    r"\b(?:person|fan|lover|owl|man|woman|girl|boy|human|bit|little|lot|bird|big|huge|father|mother|parent|beginner|foodie|wreck|mess|native|morning|few|member|user|customer|friend|idiot|genius|virgo|leo|aries|taurus|gemini|libra|scorpio|pisces|model|assistant|ai|llm|chatbot|bot|vegetarian|vegan|while|year|brother|sister|twin|good|bad|great)\b",
     re.I,
 )
 LEAD_IN = re.compile(
@@ -292,13 +325,15 @@ def clean(kind: str, value: str) -> tuple[str, str]:
     return trim(value), rejected
 
 
-def is_name(value: str, strict: bool) -> bool:
+def is_name(value: str, strict: bool | str) -> bool:
     """Whether words can be a name; `strict` (after a mere "I'm") wants a capital or a well-known name."""
     words = [word for word in value.split() if word.lower() not in _TITLES]
     if not 1 <= len(words) <= 4 or any(fold(word).lower().strip(".") in NOT_NAMES for word in words):
         return False
     if any(not re.fullmatch(r"[^\W\d_][\w'’.\-]*", word) for word in words) or len(value) > 40:
         return False
+    if strict == "!":
+        return all(word.lower() in _COMMON_NAMES for word in words[:1])
     if strict:
         capital = (
             bool(words)
@@ -309,7 +344,7 @@ def is_name(value: str, strict: bool) -> bool:
     return True
 
 
-def is_valid(kind: str, value: str, strict: bool) -> bool:
+def is_valid(kind: str, value: str, strict: bool | str) -> bool:
     """A last look at a value, by kind; `strict` where the pattern alone proves little ("I'm ...")."""
     if kind in ("name", "attr name", "pet"):
         return is_name(value, strict)
@@ -318,7 +353,7 @@ def is_valid(kind: str, value: str, strict: bool) -> bool:
     if kind in ("like", "dislike", "attr", "allergy", "avoid", "it", "not it"):
         return (
             not re.match(
-                r"(?:it|that|this|them|him|her|you|when|how|what|the way|to (?:know|ask|order|have|see)|if|not|there|here|us|these|those|your|doing|so|very|ok|okay|fine|true|right|correct|going|getting)\b(?! (?:is|are) )",
+                r"(?:it|that|this|them|him|her|you|when|how|what|the way|to (?:know|ask|order|have|see)|if|not|there|here|us|these|those|your|so|very|ok|okay|fine|true|right|correct)\b(?! (?:is|are) )",
                 value,
                 re.I,
             )

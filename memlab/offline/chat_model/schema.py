@@ -11,9 +11,9 @@ from memlab.offline.chat_model.facts import FactBook
 from memlab.offline.chat_model.text import content_words
 
 _BY_NAME = (
-    ("name", r"^(?:user_?|full_?|first_?)?name$|姓名|名字|имя"), ("like", r"like(?!ly)|favou?rite|hobb|interest|喜欢|爱好|люб"), ("dislike", r"dislike|hate|讨厌|не_?люб"),
-    ("allergy", r"allerg|过敏|аллерг"), ("lives", r"city|address|location|live|residence|住|城市|地址|город|адрес"), ("from", r"home_?town|origin|country|来自|家乡|откуда"),
-    ("job", r"job|occupation|profession|职业|工作|професс|работа"), ("age", r"^age$|年龄|возраст"), ("birthday", r"birth|生日|рожд"),
+    ("name", r"^(?:user_?|full_?|first_?)?name$|姓名|名字|имя"), ("like", r"like(?!ly)|favou?rite|hobb|interest|喜欢|爱好|люб"), ("dislike", r"dislike|hate|讨厌|не_?люб"),  # noqa: E501
+    ("allergy", r"allerg|过敏|аллерг"), ("lives", r"city|address|location|live|residence|住|城市|地址|город|адрес"), ("from", r"home_?town|origin|country|来自|家乡|откуда"),  # noqa: E501
+    ("job", r"job|occupation|profession|职业|工作|професс|работа"), ("age", r"^age$|年龄|возраст"), ("birthday", r"birth|生日|рожд"),  # noqa: E501
 )  # fmt: skip
 _PLACE_LEAD = re.compile(r"^(?:in|at|near|on|в|во|на)\s+", re.I)
 _DEEPEST = 12
@@ -136,7 +136,7 @@ class _Filler:
         return int(number) if kind == "integer" or float(number).is_integer() else number
 
 
-_FORMATS = {"date": "1970-01-01", "date-time": "1970-01-01T00:00:00Z", "time": "00:00:00Z", "email": "unknown@example.org", "uri": "https://example.org", "uuid": "00000000-0000-0000-0000-000000000000"}  # fmt: skip
+_FORMATS = {"date": "1970-01-01", "date-time": "1970-01-01T00:00:00Z", "time": "00:00:00Z", "email": "unknown@example.org", "uri": "https://example.org", "uuid": "00000000-0000-0000-0000-000000000000"}  # fmt: skip  # noqa: E501
 
 
 def _kind_of(name: str) -> str | None:
@@ -147,9 +147,8 @@ def _kind_of(name: str) -> str | None:
 
 def fact_value(facts: FactBook, name: str) -> str:
     """The latest fact for a property name, or ""."""
+    wanted = content_words(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).replace("_", " "))
+    values = [f.value for f in facts.of("attr") if wanted and wanted == content_words(f.key)]
     kind = _kind_of(name)
-    values = [fact.value for fact in facts.of(kind)] if kind else []
-    if not values:
-        wanted = content_words(re.sub(r"([a-z])([A-Z])", r"\1 \2", name).replace("_", " "))
-        values = [f.value for f in facts.of("attr") if wanted and wanted == content_words(f.key)]
+    values = values or ([fact.value for fact in facts.of(kind)] if kind else [])
     return _PLACE_LEAD.sub("", values[-1]) if values else ""

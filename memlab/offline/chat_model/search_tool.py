@@ -48,7 +48,7 @@ def search(conversation: Conversation) -> Turn | None:
     return None
 
 
-_FAILED = re.compile(r"^\W*(?:error|exception|failed|failure|traceback|错误|失败|ошибка)|\"(?:error|is_?error)\"\s*:\s*(?!null|false|\"\"|0)|\"(?:status|success|ok)\"\s*:\s*(?:\"(?:error|failed)|false)", re.I)  # fmt: skip
+_FAILED = re.compile(r"^\W*(?:error|exception|failed|failure|traceback|错误|失败|ошибка)|\"(?:error|is_?error)\"\s*:\s*(?!null|false|\"\"|0)|\"(?:status|success|ok)\"\s*:\s*(?:\"(?:error|failed)|false)", re.I)  # fmt: skip  # noqa: E501
 
 
 def failed(result: str | None) -> bool:

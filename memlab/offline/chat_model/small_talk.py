@@ -1,5 +1,7 @@
 """Greetings, thanks, goodbyes, "who are you", jokes; and the honest reply to what isn't understood."""
 
+# ruff: noqa: E501  (one text or pattern a row)
+
 from __future__ import annotations
 
 import re

@@ -6,12 +6,12 @@ import re
 
 from memlab.offline.chat_model import wording
 from memlab.offline.chat_model.conversation import Conversation
-from memlab.offline.chat_model.facts import RULES, FactBook, extract
+from memlab.offline.chat_model.facts import RULES, Fact, FactBook, extract
 from memlab.offline.chat_model.recall import said_value
 from memlab.offline.chat_model.text import fold, language
 from memlab.offline.chat_model.turn import Turn
 
-_ASKS = re.compile(r"\b(?:summari[sz]e|summary of|sum up|recap)\b|总结|概括|摘要|归纳|小结|(?:кратко|коротко) (?:перескаж|излож|опиш)|подведи\w* итог|резюмируй|сделай\w* (?:краткое )?(?:резюме|сводку|саммари)|суммируй|обобщи", re.I)  # fmt: skip
+_ASKS = re.compile(r"\b(?:summari[sz]e|summary of|sum up|recap)\b|总结|概括|摘要|归纳|小结|(?:кратко|коротко) (?:перескаж|излож|опиш)|подведи\w* итог|резюмируй|сделай\w* (?:краткое )?(?:резюме|сводку|саммари)|суммируй|обобщи", re.I)  # fmt: skip  # noqa: E501
 _SPEAKER = re.compile(
     r"^\s*[-*•]?\s*(?:\**)(?P<role>user|assistant|human|ai|用户|助手|пользователь|ассистент|system)(?:\**)\s*[:：]\s*",
     re.I,
@@ -78,16 +78,14 @@ def transcript(text: str) -> list[tuple[str, str]]:
 
 
 def _fact_lines(book: FactBook, lang: str) -> list[str]:
-    """`- name: Anna`, `- likes: tea; cake`; facts of other kinds as sentences."""
+    """`- name: Anna`, one fact a line; kinds without a label as sentences. The facts skill can read it back."""
     labels = {kind: label for label, kind in reversed(RULES[lang].LABELS.items())}
-    groups: dict[str, list[str]] = {}
-    for fact in book.facts:
-        label = labels.get(fact.kind)
-        text = fact.value if label else fact.say.replace("{v}", said_value(fact.value, lang))
-        groups.setdefault(label or "", []).append(text)
-    return [
-        f"- {label}: {'; '.join(values)}" if label else "- " + "; ".join(values) for label, values in groups.items()
-    ]
+    return [f"- {labels[f.kind]}: {f.value}" if f.kind in labels else "- " + told(f, lang) for f in book.facts]
+
+
+def told(fact: Fact, lang: str) -> str:
+    """A fact said to the user, as part of a list."""
+    return fact.say.replace("{v}", said_value(fact.value, lang))
 
 
 def _orders(conversation: Conversation) -> list[str]:

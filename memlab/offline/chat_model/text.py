@@ -46,9 +46,9 @@ def language(text: str) -> str | None:
 
 
 _SENTENCE = re.compile(
-    r"(?:[^.!?。！？；;…\n]|(?<=\b[Dd]r)\.|(?<=\b[Mm]r)\.|(?<=\b[Mm]rs)\.|(?<=\b[Mm]s)\.|(?<=\bSt)\.|\.(?=\w))+[.!?。！？；;…]*"
+    r"(?:[^.!?。！？；;…\n]|(?<=\b[Dd]r)\.|(?<=\b[Mm]r)\.|(?<=\b[Mm]rs)\.|(?<=\b[Mm]s)\.|(?<=\bSt)\.|(?<=\bул)\.|(?<=\bкв)\.|(?<=\bг)\.|\.(?=\w)(?!(?:i|my|i'm|im)\b))+[.!?。！？；;…]*"
 )
-_LONGEST_SENTENCE = 400  # what nobody says in one breath is data, not a statement
+_LONGEST_SENTENCE = 300  # what nobody says in one breath is data, not a statement
 
 
 def sentences(text: str) -> list[str]:
@@ -58,11 +58,14 @@ def sentences(text: str) -> list[str]:
 
 
 _STOP = frozenset(
-    "a an the is are was were be been do does did i me my mine you your we our it its of in on at to for from with and or"
-    " but not no so what who whom whose where when why how which that this these those there can could will would should"
-    " have has had am if about tell say said remember know recall please again any some ever name called told think"
-    " как что кто где когда какой какая какое какие чем о об в на у с и а но я мы ты вы мой моя мое мои моего моей моих мне меня"
-    " ли не из по для это был была было помнишь помните знаешь знаете скажи скажите напомни зовут имя же мою".split()
+    """
+    a an the is are was were be been do does did i me my mine you your we our it its of in on at to for from
+    with and or but not no so what who whom whose where when why how which that this these those there can
+    could will would should have has had am if about tell say said remember know recall please again any
+    some ever name called told think как что кто где когда какой какая какое какие чем о об в на у с и а но
+    я мы ты вы мой моя мое мои моего моей моих мне меня ли не из по для это был была было помнишь помните
+    знаешь знаете скажи скажите напомни зовут имя же мою
+    """.split()  # noqa: SIM905
 )
 _ZH_STOP = re.compile(
     r"你|您|我|什么时候|什么|哪里|哪儿|哪个|哪些|哪|谁|吗|呢|啊|吧|的|了|是|在|有|会|还|记得|知道|告诉|说过|说|多少|几|怎么|为什么|啥|呀|和|都|也|请|过|么|叫|名字|想|能|可以|到底|去|来|个|那|这"

@@ -14,12 +14,12 @@ from memlab.offline.chat_model.turn import Call, Turn
 
 # One row a topic: words that mean the same in a question and in a tool's name, whatever the language.
 _TOPICS = (
-    r"weather|temperature|forecast|天气|气温|预报|погод|температур", r"\btime\b|clock|几点|时间|который час|время", r"translat|翻译|перевод|переведи",
-    r"calculat|\badd\b|\bsum\b|plus|multipl|计算|加|乘|等于|вычисл|сложи|плюс|сколько будет", r"price|stock|cost|价格|股价|多少钱|цен[аы]|стоит|курс", r"news|新闻|новост", r"\bdate\b|\btoday\b|日期|今天几号|какое сегодня|дата",
+    r"weather|temperature|forecast|天气|气温|预报|погод|температур", r"\btime\b|clock|几点|时间|который час|время", r"translat|翻译|перевод|переведи",  # noqa: E501
+    r"calculat|\badd\b|\bsum\b|plus|multipl|计算|加|乘|等于|вычисл|сложи|плюс|сколько будет", r"price|stock|cost|价格|股价|多少钱|цен[аы]|стоит|курс", r"news|新闻|новост", r"\bdate\b|\btoday\b|日期|今天几号|какое сегодня|дата",  # noqa: E501
 )  # fmt: skip
 _TOPIC_RE = tuple(re.compile(pattern, re.I) for pattern in _TOPICS)
 _GENERIC = content_words(
-    "get find fetch list return returns current given user tool function for use call provide lookup show make new information data value text string number city location name set run"
+    "get find fetch list return returns current given user tool function for use call provide lookup show make new information data value text string number city location name set run"  # noqa: E501
 )
 _NOISE = re.compile(
     r"怎么样|如何|是多少|多少|什么|现在|今天|明天|请问|请|帮我|查一下|查查|查询|查|告诉我|的|呢|吗|？|\?|。|，|！|在|一下|几点|了|有|是|会|度"
@@ -104,7 +104,7 @@ def _string_argument(name: str, text: str) -> str | None:
             rest = topic.sub("", fold(rest)) if topic.search(fold(rest)) else rest
         return trim(rest) or None
     loose = re.search(
-        r"\b(?:in|for|of|about|в|во|о|про)\s+(?P<v>[\w' -]{2,40}?)\s*(?:today|tomorrow|now|right now|сегодня|сейчас|завтра)?\W*$",
+        r"\b(?:in|for|of|about|в|во|о|про)\s+(?P<v>[\w' -]{2,40}?)\s*(?:today|tomorrow|now|right now|сегодня|сейчас|завтра)?\W*$",  # noqa: E501
         text,
         re.I,
     )

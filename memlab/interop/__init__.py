@@ -1,0 +1,1 @@
+"""The kit's providers inside other frameworks."""
