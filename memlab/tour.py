@@ -1,15 +1,21 @@
-"""`memlab tour`: the story of lessons 1 to 4 in a terminal, every claim checked."""
+"""`memlab tour`: the story of the lessons in a terminal, every claim checked."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memlab.experiments import comparison, hundred_turns
+from memlab.agent import Agent
+from memlab.experiments import comparison, hundred_turns, scopes
 from memlab.experiments.loops import amnesia, full_history, vector_memory
+from memlab.experiments.takeout import open_kitchen, user_of, visit
+from memlab.providers.memory import ChatHistoryMemoryProvider
+from memlab.providers.memory_options import ChatHistoryMemoryProviderOptions, SearchTime, State
+from memlab.session import AgentSession
 from memlab.settings import Lab, connect
-from memlab.stores.base import EVERYONE
+from memlab.stores.base import EVERYONE, MemoryScope
 from memlab.stores.in_memory import InMemoryVectorStore
 
 if TYPE_CHECKING:
@@ -48,6 +54,9 @@ class _Tour:
         await self.one()
         await self.two()
         await self.four()
+        await self.five()
+        await self.six()
+        await self.seven()
 
     async def one(self) -> None:
         """Amnesia without history, recall with it."""
@@ -115,6 +124,57 @@ class _Tour:
         self.claim(usd is not None, f"it is cheaper in total from turn {usd}, embeddings included")
         kept, fresh = self.store.count("chat", scope=EVERYONE), InMemoryVectorStore(self.lab.embedder)
         self.claim(fresh.count("chat", scope=EVERYONE) == 0 < kept, f"its flaw: a restart loses all {kept} records")
+
+    async def five(self) -> None:
+        """A session is JSON: saved and resumed."""
+        self.title("5  Providers and sessions: a conversation is saved as JSON and resumed")
+        agent = Agent(self.lab.chat, "You are a friendly assistant.")
+        session = agent.create_session()
+        await agent.run("我叫张三", session=session)
+        stored = json.dumps(session.to_dict())
+        resumed = AgentSession.from_dict(json.loads(stored))
+        answer = (await agent.run("我叫什么名字", session=resumed)).text
+        self.console.print(f"{len(stored)} bytes of JSON, resumed and asked for the name: {answer}", highlight=False)
+        self.claim("张三" in answer, "the resumed session knows the name")
+
+    async def six(self) -> None:
+        """One store, many users."""
+        self.title("6  Scope isolation: Alice can't eat spicy food, Bob never said so")
+        kitchen, orders = open_kitchen("zh"), []
+        agent = kitchen.agent(self.lab.chat, [self._memory(InMemoryVectorStore(self.lab.embedder))])
+        first, later = kitchen.texts["first_request"], kitchen.texts["request"]
+        for user, request in [("Alice", first), ("Alice", later), ("Alice", later), ("Bob", later), ("Bob", later)]:
+            await visit(agent, user, request)
+            order = kitchen.orders[-1] if kitchen.orders else {}
+            orders.append((user, request, kitchen.named(order), kitchen.spicy(order)))
+        self.table(["user", "request", "order", "spicy"], [(*row[:3], "yes" if row[3] else "no") for row in orders])
+        self.claim(not any(row[3] for row in orders[:3]), "Alice gets nothing spicy: her own words are found again")
+        self.claim(any(row[3] for row in orders[3:]), "Bob gets spicy dishes: Alice's words do not reach him")
+        ours = await scopes.who_sees_whom(self.lab, ["user_id"])
+        everyone = await scopes.who_sees_whom(self.lab, ["user_id"], [])
+        self.claim(scopes.leaks(ours) == 0, "searched by user, none of 16 participants sees another user's secret")
+        self.claim(scopes.leaks(everyone) > 0, f"searched by EVERYONE, {scopes.leaks(everyone)} pairs of them do")
+
+    async def seven(self) -> None:
+        """Memory as a tool that the model calls."""
+        self.title("7  Search on demand: the model asks its memory when it needs to")
+        store = InMemoryVectorStore(self.lab.embedder)
+        options = ChatHistoryMemoryProviderOptions(search_time=SearchTime.ON_DEMAND_FUNCTION_CALLING)
+        await visit(Agent(self.lab.chat, context_providers=[self._memory(store)]), "anna", "My name is Anna.")
+        agent = Agent(self.lab.chat, context_providers=[self._memory(store, options)])
+        runs = [await visit(agent, "anna", question) for question in ("What is my name?", "Hello!")]
+        rows = [(r.trace.sent[0].text, r.text, [run.name for run in r.trace.tool_runs] or "none") for r in runs]
+        self.table(["asked", "answer", "tools called"], rows)
+        self.claim("Anna" in runs[0].text and bool(runs[0].trace.searches), "it searched, and found the name")
+        self.claim(not runs[1].trace.searches, "it did not search where nothing was to be found")
+
+    def _memory(
+        self, store: InMemoryVectorStore, options: ChatHistoryMemoryProviderOptions | None = None
+    ) -> ChatHistoryMemoryProvider:
+        def whose(session: AgentSession) -> State:
+            return State(MemoryScope(user_id=user_of(session)))
+
+        return ChatHistoryMemoryProvider(store, "memories", self.lab.embedder.dimensions, whose, options)
 
     async def _shares(self) -> pd.DataFrame:
         ways = comparison.ways_to_ask(self.lab, self.history, self.store)

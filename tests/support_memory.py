@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import threading
 import time
 import zlib
@@ -17,13 +19,16 @@ from memlab import (
     AgentResponse,
     ChatHistoryMemoryProvider,
     ChatHistoryMemoryProviderOptions,
+    HistoryProvider,
     InMemoryVectorStore,
     Lab,
     MemoryRecord,
     MemoryScope,
+    Message,
     State,
     connect,
 )
+from memlab.providers.history import newest, unknown_messages
 
 COLLECTION = "chat_history_memory"
 PROMPT = "## Memories\nConsider the following memories when answering user questions:"
@@ -120,3 +125,45 @@ def records(store: Any, scope: Any = EVERYONE, **options: Any) -> list[MemoryRec
 def texts(store: Any, scope: Any = EVERYONE, **options: Any) -> list[str]:
     """The texts of all records of a store, oldest first."""
     return [record.text for record in records(store, scope, **options)]
+
+
+# --- a history provider as a learner would write it ---
+
+
+def open_database(path: Any) -> sqlite3.Connection:
+    """The learner's database: one table."""
+    client = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    client.execute("CREATE TABLE IF NOT EXISTS chat (id INTEGER PRIMARY KEY, key TEXT, message_id TEXT, body TEXT)")
+    return client
+
+
+class DatabaseHistoryProvider(HistoryProvider):
+    """Keeps messages in a database: the connection is the provider's, the key is in the session's state."""
+
+    def __init__(self, db_client: sqlite3.Connection, source_id: str = "database", **options: Any) -> None:
+        super().__init__(source_id, **options)
+        self.db = db_client
+
+    def _key(self, session_id: str | None, state: dict[str, Any]) -> str:
+        return state.setdefault("key", json.dumps([self.source_id, session_id]))
+
+    async def get_messages(
+        self, session_id: str | None, *, state: Any = None, limit: int | None = None, **kwargs: Any
+    ) -> list[Message]:
+        key = self._key(session_id, state)
+        rows = self.db.execute("SELECT body FROM chat WHERE key = ? ORDER BY id", (key,)).fetchall()
+        return newest([Message.from_dict(json.loads(body)) for (body,) in rows], limit)
+
+    async def save_messages(
+        self, session_id: str | None, messages: Sequence[Message], *, state: Any = None, **kwargs: Any
+    ) -> None:
+        stored = await self.get_messages(session_id, state=state)
+        for message in unknown_messages(stored, messages):
+            row = (self._key(session_id, state), message.message_id, json.dumps(message.to_dict()))
+            self.db.execute("INSERT INTO chat (key, message_id, body) VALUES (?, ?, ?)", row)
+
+    async def replace_messages(
+        self, session_id: str | None, messages: Sequence[Message], *, state: Any = None
+    ) -> None:
+        self.db.execute("DELETE FROM chat WHERE key = ?", (self._key(session_id, state),))
+        await self.save_messages(session_id, messages, state=state)

@@ -46,8 +46,9 @@ class Meter:
             self.unreported += 1
             return
         usage = body[found[-1].start() :]
-        self.input_tokens[model] += _number(usage, b"prompt_tokens")
-        self.output_tokens[model] += _number(usage, b"completion_tokens")
+        # Chat Completions and embeddings say prompt and completion, Responses says input and output.
+        self.input_tokens[model] += _number(usage, b"(?:prompt|input)_tokens")
+        self.output_tokens[model] += _number(usage, b"(?:completion|output)_tokens")
 
     def on_response(self, response: httpx2.Response) -> None:
         """An event hook for a synchronous HTTP client."""

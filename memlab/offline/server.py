@@ -121,8 +121,8 @@ class Server:
 
     def count(self, path: str) -> None:
         """Count a request; called on the server's own thread only."""
-        known = path if path in PATHS else "/v1/models" if path.startswith("/v1/models/") else "other"
-        self._counts[known] += 1
+        family = "/".join(path.split("/")[:3])  # /v1/models/{id} counts as /v1/models
+        self._counts[path if path in PATHS else family if family in PATHS else "other"] += 1
 
     def check_rate(self) -> None:
         """Raise the API's 429 when this request's turn has come."""

@@ -1,6 +1,6 @@
 """Ratios, measured side by side in one run: ours against what it stands on, and against others.
 
-    python tests/benchmarks/run.py [--strict] [--only turn|search|start]
+    python tests/benchmarks/run.py [--strict] [--only turn|memory|search|start]
 
 The members of a row are measured in turns (ours, reference, ours, ...), so that a slow moment of the machine hits
 all of them. Times are medians over the rounds, and the ratio is the median of the ratios of each round.
@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
-from statistics import median
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,71 +25,16 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_info, threadpool_limits
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from measure import Row, interleaved
+from memory import memories
+
 from memlab import EVERYONE, InMemoryVectorStore, MemoryRecord, MemoryScope, Message
 from memlab.messages import to_wire
 from memlab.settings import Lab, read_settings
 
 DIMENSIONS, TOP_K = 512, 6
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: seconds of ours and of the reference in each round, and the ratio that was aimed at."""
-
-    what: str
-    ours: Sequence[float]
-    reference: Sequence[float]
-    against: str
-    aim: float | None = None
-
-    @property
-    def ratio(self) -> float:
-        return median(ours / reference for ours, reference in zip(self.ours, self.reference, strict=True))
-
-    @property
-    def verdict(self) -> str:
-        return "" if self.aim is None else "ok" if self.ratio <= self.aim else "MISSED"
-
-    def cells(self) -> list[str]:
-        aim = "" if self.aim is None else f"<= {self.aim:g}"
-        ours, reference = _time(median(self.ours)), _time(median(self.reference))
-        return [self.what, ours, self.against, reference, f"{self.ratio:.2f}", aim, self.verdict]
-
-
-def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.2f} {unit}"
-    return f"{seconds * 1e6:.1f} us"
-
-
-async def interleaved(
-    actions: Sequence[Callable[[], Any]], repeats: int, calls: int = 1, warm_up: int = 2
-) -> list[list[float]]:
-    """The seconds of one call of each action (a function or a coroutine function) in each round, in turns."""
-    times: list[list[float]] = [[] for _ in actions]
-    gc.collect()
-    gc.disable()  # a pause of the collector would hit whoever happens to run
-    try:
-        for repeat in range(repeats + warm_up):
-            for action, seconds in zip(actions, times, strict=True):
-                taken = await _timed(action, calls)
-                if repeat >= warm_up:
-                    seconds.append(taken / calls)
-    finally:
-        gc.enable()
-    return times
-
-
-async def _timed(action: Callable[[], Any], calls: int) -> float:
-    wait = asyncio.iscoroutinefunction(action)
-    started = time.perf_counter()
-    for _ in range(calls):
-        if wait:
-            await action()
-        else:
-            action()
-    return time.perf_counter() - started
 
 
 # --- one turn of an agent ---
@@ -215,7 +157,7 @@ def _process(*arguments: str) -> Callable[[], Any]:
 
 # --- the table ---
 
-PARTS = {"turn": turns, "search": searches, "start": starts}
+PARTS = {"turn": turns, "memory": memories, "search": searches, "start": starts}
 
 
 async def measure(parts: Sequence[str]) -> list[Row]:

@@ -130,3 +130,14 @@ async def test_a_service_that_would_compress_is_counted(service):
 def test_usage_before_the_data_is_counted(service):
     assert service.embedder.embed(["a", "b"]).shape == (2, 3000)
     assert (service.meter.input_tokens[service.embedding_model], service.meter.unreported) == (40, 0)
+
+
+async def test_responses_are_counted_under_their_own_names():
+    lab = Lab(read_settings({}, {}))
+    answer = await lab.client.responses.create(model=lab.model, input="我叫张三")
+    async with await lab.client.responses.create(model=lab.model, input="我叫张三", stream=True) as events:
+        async for _ in events:
+            pass
+    assert lab.meter.requests[lab.model] == 2
+    assert lab.meter.input_tokens[lab.model] == 2 * answer.usage.input_tokens > 0
+    assert lab.meter.output_tokens[lab.model] == 2 * answer.usage.output_tokens > 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from memlab.offline.chat_model import wording
+from memlab.offline.chat_model import corrections, wording
 from memlab.offline.chat_model.facts import Fact, FactBook, extract
 from memlab.offline.chat_model.text import language, trim
 
@@ -69,11 +69,14 @@ _PREFIX = re.compile(
     re.I,
 )
 _SPEAKERS = {"用户": "user", "пользователь": "user", "助手": "assistant", "ассистент": "assistant"}
-_CORRECTION = re.compile(
-    r"\W*(?:不对|不是|不，|更正|纠正|说错|我说错|其实|改名|记错|打错|算了|actually|correction|sorry|oops|wait|i mean|i meant|no\b|nope|forget (?:that|it)"  # noqa: E501
-    r"|на самом деле|нет\b|ой\b|точнее|вернее|вообще-то|забудь|ошиб|поправка)",
-    re.I,
-)
+
+
+def _is_correction(text: str) -> bool:
+    """Whether a text begins by saying that something before it was wrong."""
+    return corrections.marked(text, language(text) or "en") or _ALSO_CORRECTS.match(text) is not None
+
+
+_ALSO_CORRECTS = re.compile(r"\W*(?:改名|forget (?:that|it)|забудь|现在不)", re.I)
 
 
 def is_memory_block(text: str) -> bool:
@@ -84,7 +87,7 @@ def is_memory_block(text: str) -> bool:
 def memory_lines(text: str) -> list[Line]:
     """The remembered lines of a block, as it lists them; dated lines by date, corrections after the rest."""
     lines = [_memory_line(line) for line in text.split("\n") if line.strip() and not is_memory_block(line)]
-    lines.sort(key=lambda item: (item[0], bool(_CORRECTION.match(item[1].text))))
+    lines.sort(key=lambda item: (item[0], _is_correction(item[1].text)))
     return [line for _, line in lines]
 
 
@@ -96,6 +99,22 @@ def _memory_line(text: str) -> tuple[str, Line]:
         return "", Line("any", text)
     speaker = (match["speaker"] or match["role"] or "any").lower()
     return match["when"] or "", Line(_SPEAKERS.get(speaker, speaker), _unquote(text[match.end() :]))
+
+
+_FORGED = re.compile(
+    r"\n\s*(?:#{1,6}\s|[\[(]?\s*(?:[\d:T ,-]*\s)?(?:user|assistant|system|developer|tool|用户|助手|系统|пользователь|ассистент|система)\s*[\])]?\s*[:：\]])",  # noqa: E501
+    re.I,
+)
+
+
+def own_words(text: str) -> str:
+    """One remembered text up to a line that looks like a heading or a role: nobody says "user:" of himself.
+
+    A quoted memory holds its line breaks inside its quotes. Its lines are no memories of their own, so a
+    "user: my name is Mallory" in the middle of a letter is the letter's, not the user's.
+    """
+    match = _FORGED.search(text)
+    return text[: match.start()] if match else text
 
 
 def _unquote(text: str) -> str:
@@ -132,11 +151,13 @@ class Conversation:
         """Everything known about the user: remembered lines first, then the conversation, so that it wins."""
         book = FactBook()
         for line in self.memories:
-            for fact in extract(line.text, line.speaker):
+            for fact in extract(own_words(line.text), line.speaker):
                 book.add(fact)
         asked = ""
         for line in self.history:
-            store = book.correct if _CORRECTION.match(line.text) else book.add
+            if line.speaker == "user":
+                book.next_turn()
+            store = book.correct if _is_correction(line.text) else book.add
             for fact in extract(line.text, line.speaker) or _bare_answer(line, asked):
                 store(fact)
             asked = line.text if line.speaker == "assistant" else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from memlab.offline.chat_model import rules_en, rules_ru, rules_zh
+from memlab.offline.chat_model import corrections, rules_en, rules_ru, rules_zh
 from memlab.offline.chat_model.text import fold, sentences, trim
 
 RULES = {"zh": rules_zh, "en": rules_en, "ru": rules_ru}
@@ -16,6 +16,7 @@ OPPOSITES = {
     "like": ("dislike",), "dislike": ("like",), "avoid": ("can", "like"), "can": ("avoid", "allergy"), "allergy": ("can",),  # noqa: E501
 }  # fmt: skip
 NOTE = {"zh": "“{v}”", "en": "“{v}”", "ru": "«{v}»"}
+_RECENT = 6  # facts that a correction may mean
 LONGEST_VALUE = 100
 LONGEST_CLAUSE = 200
 MOST_SENTENCES = 2000  # of one message, from its beginning and from its end
@@ -25,7 +26,7 @@ class Fact(NamedTuple):
     """One fact: `kind` (name, like, ...), `value`, `key` (attributes only), `say` (how to say it back).
 
     `denied` facts take a value away: "I'm not called Bob". `kind` "it" is a correction that needs the
-    fact before it to be understood: "no, it's Bob".
+    fact before it to be understood ("no, it's Bob"); its `key` says how much it proves.
     """
 
     kind: str
@@ -57,17 +58,28 @@ def extract(text: str, speaker: str = "user") -> tuple[Fact, ...]:
 def _extract(text: str, speaker: str, lang: str) -> list[Fact]:
     rules = RULES[lang]
     found: list[Fact] = []
-    subject = rules.SUBJECT  # who a clause without a subject is about; carried from sentence to sentence
+    subject: str | None = None  # who a clause without a subject is about; carried from sentence to sentence
     for sentence in _both_ends(sentences(_without_quotations(text, rules))):
         found += _listed(sentence, lang)
         stated, after = clauses(sentence, lang, subject) if speaker in ("user", "any") else ([], "")
-        facts = [fact for clause in stated for fact in read_clause(clause, lang)] or _note(sentence, stated, lang)
+        facts = [fact for clause in stated for fact in read_clause(clause, lang)]
+        if speaker in ("user", "any"):
+            facts = facts or _correction(sentence, lang) or _note(sentence, stated, lang)
         if speaker != "user":
             facts += _second_person(sentence, speaker, lang)
         reported = bool(facts) and rules.BLOCKED.search(fold(sentence)) is not None
         found += [] if reported else facts
         subject = "" if reported else after
     return found
+
+
+def _correction(sentence: str, lang: str) -> list[Fact]:
+    """ "Sorry, it's Rob, not Bob": values that only a fact told before makes sense of."""
+    turned = corrections.read(sentence, lang)
+    if turned is None:
+        return []
+    denied = [Fact("it", turned.rejected, turned.proof, denied=True, lang=lang)] if turned.rejected else []
+    return [*denied, Fact("it", RULES[lang].clean("it", turned.value)[0], turned.proof, lang=lang)]
 
 
 def _note(sentence: str, stated: list[str], lang: str) -> list[Fact]:
@@ -119,24 +131,27 @@ def _second_person(sentence: str, speaker: str, lang: str) -> list[Fact]:
     return [fact for clause in clauses(swapped, lang)[0] for fact in read_clause(clause, lang)] if swapped else []
 
 
-def clauses(sentence: str, lang: str, subject: str = "") -> tuple[list[str], str]:
+def clauses(sentence: str, lang: str, subject: str | None = None) -> tuple[list[str], str]:
     """(clauses that state something, the subject after them).
 
-    Questions and things past are left out; a dropped subject is put back.
+    Questions and things past are left out; a dropped subject is put back. `subject` None: nobody has been
+    spoken of yet, and only a clause that plainly speaks of its writer ("love sushi") gets one.
     """
     rules = RULES[lang]
+    sentence = sentence[corrections.begin(sentence, lang) :]
     parts = [piece for part in split(rules.SPLIT, rules.joined(sentence)) for piece in rules.split_more(part)]
     kept: list[str] = []
     for part, following in zip(parts, [*parts[1:], ""], strict=False):
         filler = rules.FILLER.match(fold(part))
         clause = part[filler.end() :] if filler else part
-        if subject and rules.DROPPED.match(fold(clause)):
-            clause = rules.restore(subject, clause)
+        dropped = rules.DROPPED_FIRST if subject is None else rules.DROPPED
+        if subject != "" and dropped.match(fold(clause)):
+            clause = rules.restore(rules.SUBJECT if subject is None else subject, clause)
         subject = rules.subject_of(fold(clause), subject)
         asked = rules.QUESTION.search(fold(part)) or rules.TAG.match(fold(following))
         if clause and not rules.PAST.match(fold(clause)) and (not asked or rules.REQUEST.match(fold(part))):
             kept.append(clause)
-    return kept, subject
+    return kept, subject or ""
 
 
 def split(pattern: re.Pattern[str], text: str) -> list[str]:
@@ -168,8 +183,9 @@ def _facts_of_match(match: re.Match[str], clause: str, kind: str, say: str, lang
     kind, _, key = kind.partition(":")
     denied, strict = kind.startswith("not "), kind[-1] if kind[-1] in "?!" else ""
     kind = kind.removeprefix("not ").rstrip("?!")
+    strict = "!" if strict and clause.isupper() else strict  # capitals prove nothing in a message of capitals
     raw = {name: clause[match.start(name) : match.end(name)] for name, found in match.groupdict().items() if found}
-    value, rejected = rules.clean(kind, raw.get("v", ""))
+    value, rejected = rules.clean(kind, without_chatter(kind, raw.get("v", ""), rules))
     if not value or len(value) > LONGEST_VALUE or not rules.is_valid(kind, value, strict):
         return []
     owned = (key or raw.get("k", "")).strip()
@@ -183,37 +199,78 @@ def _facts_of_match(match: re.Match[str], clause: str, kind: str, say: str, lang
     return facts
 
 
+_LISTS = frozenset({"like", "dislike", "allergy", "avoid", "can", "have", "attr", "does", "study", "it"})
+_PLACES = frozenset({"lives", "from", "work"})
+
+
+def without_chatter(kind: str, value: str, rules: Any) -> str:
+    """A value up to the comma where talk goes on: "Paramore, saw them live" -> "Paramore".
+
+    A list goes on ("tea, jazz and long walks") and so does a place ("Paris, France").
+    """
+    parts = re.split(r"(\s*[,;]\s*|\s+[-–—]+\s+|\s*[(])", value)
+    kept = parts[0]
+    for gap, part in zip(parts[1::2], parts[2::2], strict=True):
+        plain = fold(part).strip()
+        listed = kind in _LISTS and "," in gap and len(plain.split()) <= 4 and not rules.CHATTER.search(plain)
+        named = kind in _PLACES and "," in gap and part[:1].isupper() and len(plain.split()) <= 3
+        turned = rules.AGAINST.match(plain) and kind != "note"
+        if not (listed or named or turned or kind in ("note", "birthday")):
+            break
+        kept += gap + part
+    return kept
+
+
 class FactBook:
     """Facts in the order they were told. For kinds with one value the latest wins."""
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self.facts: list[Fact] = []
         self.denials: list[Fact] = []
-        self._last: Fact | None = None
+        self._recent: list[Fact] = []  # what a correction may mean, the latest last
+        self._before = 0  # how many of them are older than the last message
+        self._turned: Fact | None = None  # what "not X" has just taken away
         for fact in facts:
             self.add(fact)
 
     def add(self, fact: Fact) -> None:
         """Store one fact, or take one away when it is denied."""
         if fact.kind == "it":
-            if self._last is None:
+            corrected = self._corrected(fact)
+            if corrected is None:
                 return
-            say = (
-                RULES[self._last.lang].SAY.get(self._last.kind, self._last.say) if self._last.denied else self._last.say
-            )
-            fact = self._last._replace(value=fact.value, denied=fact.denied, say=say)
-            if not fact.denied and self._last.kind in MANY:
-                self._drop(self._last)
+            fact = corrected
         if fact.denied:
             self._drop(fact)
             self.denials.append(fact)
         else:
             self._store(fact)
-        self._last = fact
+        self._recent = [*self._recent[1 - _RECENT :], fact]
+
+    def next_turn(self) -> None:
+        """The user speaks again: what was told two messages ago can no longer be corrected by a bare value."""
+        self._recent = self._recent[self._before :] if self._before <= len(self._recent) else self._recent
+        self._before = len(self._recent)
+
+    def _corrected(self, it: Fact) -> Fact | None:
+        """A correction as the fact it means: the last one that its value fits; None without one."""
+        rules = RULES[it.lang]
+        if it.denied:
+            self._turned = next((f for f in reversed(self._recent) if not f.denied and same(f, it)), None)
+            return self._turned._replace(denied=True) if self._turned else None
+        target, self._turned = self._turned, None
+        if target is None and it.key != "contrast":
+            target = next((f for f in reversed(self._recent) if corrections.fits(f.kind, f.key, it.value, it.key, rules)), None)  # noqa: E501
+        if target is None:
+            return None
+        if target.kind in MANY and not target.denied:
+            self._drop(target)
+        say = RULES[target.lang].SAY.get(target.kind, target.say) if target.denied else target.say
+        return target._replace(value=rules.like_before(target.value, it.value), denied=False, say=say)
 
     def correct(self, fact: Fact) -> None:
         """Store a correction ("no, I like juice"): it replaces the fact of its kind told just before."""
-        last = self._last
+        last = self._recent[-1] if self._recent else None
         if (
             last is not None
             and fact.kind in MANY

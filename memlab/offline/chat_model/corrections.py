@@ -1,0 +1,122 @@
+"""Corrections without the full frame: "sorry, it's Joan", "typo, 15", "не Том, а Тим", "打错了，是章伟".
+
+Such a message says nothing by itself: it needs a marker (or a contrast: "X, not Y") AND a value that has the
+shape of a fact told just before. Small talk has neither: "it's late as always", "sorry, I was asleep".
+"""
+
+# ruff: noqa: E501  (one pattern a row: a table reads better than wrapped strings)
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from memlab.offline.chat_model.text import fold, trim
+
+
+class Turned(NamedTuple):
+    """A correction: the new value, the value it rejects (or ""), and how much it proves.
+
+    `proof`: "strong" (the user says it was a slip), "form" (a weak marker and "it's X"), "bare" (a weak marker
+    and nothing but X), "contrast" (no marker, but "X, not Y").
+    """
+
+    value: str
+    rejected: str
+    proof: str
+
+
+# Words that can stand before a marker, then markers that say it was a slip, then those that may say so.
+_MARKERS: dict[str, tuple[str, str, str]] = {
+    "en": (
+        r"(?:oh|ah|um+|uh|er+|hmm+|well|ok|okay|hey|lol|haha|ha|omg|argh|ugh|my|so|and|but|sorry|oops|whoops)",
+        r"(?:typo|correction|autocorrect|scratch that|strike that|i meant|i mean|i meant to (?:say|type|write)|wait,? no|no,? wait|actually,? no|no,? actually|my (?:bad|mistake)|i misspoke|i made a mistake|i mistyped|i got (?:that|it) wrong|i was wrong|that'?s wrong|not anymore|jk|just kidding|should be|make that|make it|\*(?=\w))",
+        r"(?:no|nope|nah|sorry|oops|whoops|wait|actually|rather|or rather|hold on|hmm+|well)",
+    ),
+    "zh": (
+        r"(?:哦|噢|喔|啊|呃|额|嗯|哎呀?|诶|唉|哈哈+|对了|那个|抱歉|对不起|不好意思|等等|等一下|刚才|刚刚|我)",
+        r"(?:打错(?:字)?了?|说错(?:话)?了?|写错(?:字)?了?|记错了?|搞错了?|弄错了?|讲错了?|口误|手滑|笔误|更正(?:一下)?|纠正(?:一下)?|不对不对|不对|不是不是|错了|改一下|骗你的|开玩笑的?|逗你的|我是说|准确(?:地)?说)",
+        r"(?:不|不是|其实|等等|等一下|抱歉|对不起|不好意思|算了|哦)",
+    ),
+    "ru": (
+        r"(?:ой|ох|ах|а|э+|эм+|ну|упс|блин|тьфу|хм+|так|ай|извини(?:те)?|прости(?:те)?|сорри|пардон)",
+        r"(?:опечатка|опечатал(?:ся|ась)|описка|ошиб(?:ся|лась|очка|ка)|перепутал[аи]?|оговорил(?:ся|ась)|поправка|хотя нет|то есть|т\.?е\.|точнее|вернее|вру|шучу|имел[аи]? в виду|я имел[аи]? в виду|имелось в виду|на самом деле нет|не так|неправильно|наврал[аи]?|стоп,? нет|нет,? стоп|ой,? нет|вообще-то нет|правильно)",
+        r"(?:нет|не|неа|ой|упс|извини(?:те)?|прости(?:те)?|сорри|на самом деле|вообще-то|стоп|погоди|подожди)",
+    ),
+}  # fmt: skip
+_GAP = r"[\s,:;.!…，。：！、*~～)(—–-]*"
+_STRONG = {
+    lang: re.compile(rf"{_GAP}(?:{lead}(?![\w'])(?:{_GAP}))*(?:(?:{strong})(?!['\w]){_GAP})+" if lang != "zh" else rf"{_GAP}(?:{lead}{_GAP})*(?:{strong}{_GAP})+", re.I)
+    for lang, (lead, strong, _) in _MARKERS.items()
+}  # fmt: skip
+_WEAK = {
+    lang: re.compile(rf"{_GAP}(?:(?:{lead}|{weak})(?!['\w]){_GAP})*(?:{weak})(?!['\w]){_GAP}" if lang != "zh" else rf"{_GAP}(?:{lead}{_GAP})*{weak}{_GAP}", re.I)
+    for lang, (lead, _, weak) in _MARKERS.items()
+}  # fmt: skip
+
+# "it's X": the frame a correction may have after its marker; the rest is the value.
+_FORM = {
+    "en": re.compile(r"(?:it'?s|it is|that'?s|it should be|that should be|should be|i meant?|i meant to say|make (?:that|it)|rather|more like|the (?:right|correct) (?:one|name|answer) is)\s+", re.I),
+    "zh": re.compile(r"(?:应该)?(?:还是|其实是|是|叫做?|我是说|而是|改成|换成)"),
+    "ru": re.compile(r"(?:это|а|теперь|правильно|скорее|точнее|вернее)[\s,:—–-]+", re.I),
+}  # fmt: skip
+_CONTRAST = {
+    "en": (re.compile(r"(?P<yes>.{1,40}?),? (?:and )?(?:not|rather than|instead of) (?P<no>.{1,40})", re.I), re.compile(r"(?:it'?s |it is )?(?:not|isn'?t) (?P<no>.{1,40}?),? (?:but|it'?s|it is|rather) (?P<yes>.{1,40})", re.I)),
+    "zh": (re.compile(r"(?:不是|不叫|并不是)(?P<no>[^，,。]{1,15})[，,。 ]*(?:而是|是|叫|应该是)(?P<yes>[^，,。]{1,15})"), re.compile(r"(?P<yes>[^，,。]{1,15})[，,]?(?:而不是|不是|不叫)(?P<no>[^，,。]{1,15})")),
+    "ru": (re.compile(r"(?:это )?(?:уже )?не (?P<no>.{1,40}?),? а (?P<yes>.{1,40})", re.I), re.compile(r"(?P<yes>[^,]{1,40}?), а? ?не (?P<no>.{1,40})", re.I)),
+}  # fmt: skip
+_LONGEST = 90
+
+
+def marked(text: str, lang: str) -> bool:
+    """Whether a text begins by saying that something before it was wrong."""
+    plain = fold(text[:200])
+    return bool(_STRONG[lang].match(plain) or _WEAK[lang].match(plain))
+
+
+def begin(text: str, lang: str) -> int:
+    """Where the text goes on after a marker that says it was a slip; 0 without one."""
+    match = _STRONG[lang].match(fold(text[:200]))
+    return match.end() if match else 0
+
+
+def read(sentence: str, lang: str) -> Turned | None:
+    """The correction that a sentence is, if it is one."""
+    plain = fold(sentence)
+    if len(plain) > _LONGEST or "?" in plain or "？" in plain:
+        return None
+    strong = _STRONG[lang].match(plain)
+    start = strong or _WEAK[lang].match(plain)
+    rest = sentence[start.end() :] if start else sentence
+    form = _FORM[lang].match(fold(rest))
+    value = rest[form.end() :] if form else rest
+    turned = next((m for p in _CONTRAST[lang] if (m := p.fullmatch(fold(trim(rest))))), None)
+    if turned:
+        whole = trim(rest)
+        yes = whole[turned.start("yes") : turned.end("yes")]
+        lead = _FORM[lang].match(fold(yes))
+        return Turned(trim(yes[lead.end() if lead else 0 :]), trim(whole[turned.start("no") : turned.end("no")]), "strong" if strong else "contrast")
+    if not start or not trim(value):
+        return None
+    proof = "strong" if strong else "form" if form else "bare"
+    return Turned(trim(value), "", proof)
+
+
+_NUMBER = re.compile(r"\D{0,8}\d{1,3}\D{0,6}|(?:twenty|thirty|forty|fifty)?[ -]?(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen)|[一二三四五六七八九十]{1,3}岁?|\w+надцать(?: лет)?", re.I)
+_PLACE = re.compile(r"(?:(?:in|near|at|outside|from|to|в|во|на|из|с|со) )?(?:[A-ZА-ЯЁ][\w'’.-]+)(?:[ -][A-ZА-ЯЁ][\w'’.-]+){0,2}|[\u3400-\u9fff]{2,6}")
+_DATE = re.compile(r".{0,12}\d.{0,14}")
+
+
+def fits(kind: str, key: str, value: str, proof: str, rules: object) -> bool:
+    """Whether a correction's value has the shape of a fact of this kind."""
+    if kind == "name" or key.endswith(" name"):
+        return bool(rules.is_name(value, "?"))  # type: ignore[attr-defined]
+    if kind == "age":
+        return bool(_NUMBER.fullmatch(value))
+    if kind == "birthday":
+        return bool(_DATE.fullmatch(value))
+    if rules.CHATTER.search(fold(value)) or len(value.split()) > 4 or (len(value) > 8 and value > "\u3400"):  # type: ignore[attr-defined]
+        return False
+    if kind in ("lives", "from", "work"):
+        return bool(_PLACE.fullmatch(value))
+    return proof != "bare" and bool(rules.is_valid(kind, value, ""))  # type: ignore[attr-defined]
