@@ -19,21 +19,25 @@ if TYPE_CHECKING:
     from memlab.trace import Dropped, ModelCall, Search, ToolRun, Trace
 
 MAX_ROWS = 12  # more is no longer read from the last row of a classroom
-MAX_ANSWER = 4000  # letters
-MAX_TEXT = 160
+MAX_LETTERS = 4000  # of an answer
+MAX_TEXT = 160  # of any other text
 
 _RED = "color: var(--jp-error-color1, #d32f2f); font-weight: bold;"
 _GREEN = "color: var(--jp-success-color1, #2e7d32); font-weight: bold;"
-_QUIET = "color: var(--jp-content-font-color2, inherit); opacity: 0.85;"
-_BOLD = "font-weight: bold;"
+_QUIET = "color: var(--jp-content-font-color2, inherit);"
+_BOLD = "font-weight: bold; white-space: nowrap;"
+_SHORT = "white-space: nowrap;"
 _LINE = "1px solid var(--jp-border-color1, #8888)"
 _CARD = (
     f"border: {_LINE}; border-left: 4px solid var(--jp-brand-color1, #1976d2); border-radius: 4px; padding: 8px 14px; "
     "margin: 4px 0; max-width: 72em; line-height: 1.5; color: var(--jp-content-font-color1, inherit); "
     "font-family: var(--jp-content-font-family, sans-serif); font-size: var(--jp-content-font-size1, 14px);"
 )
-_CELL = f"text-align: left; vertical-align: top; padding: 2px 14px 2px 0; border: 0; border-bottom: {_LINE};"
-_TABLE = "border-collapse: collapse; margin: 4px 0 10px; background: none; font-size: inherit; white-space: pre-wrap;"
+_CELL = (
+    "text-align: left; vertical-align: top; padding: 2px 14px 2px 0; white-space: pre-wrap; border: 0; "
+    f"border-bottom: {_LINE};"
+)
+_TABLE = "border-collapse: collapse; table-layout: auto; margin: 4px 0 10px; font-size: inherit; color: inherit;"
 
 Cell = tuple[Any, str]  # what stands in it, and its style
 PartOf = Callable[[Message], str]  # `memlab.trace.part_of`, which stands above this module
@@ -41,7 +45,7 @@ PartOf = Callable[[Message], str]  # `memlab.trace.part_of`, which stands above 
 
 def response_html(response: AgentResponse, part_of: PartOf) -> str:
     """The answer, its cost, and the trace of the run."""
-    answer = _tag("div", shorten(response.text, MAX_ANSWER, lines=True), "font-size: 1.25em; white-space: pre-wrap;")
+    answer = _tag("div", response.text, "font-size: 1.25em; white-space: pre-wrap;")
     if not response.text:
         answer = _tag("div", "(no text)", _QUIET)
     return _card(answer, _tag("div", _usage(response.usage_details), _QUIET), *_trace_parts(response.trace, part_of))
@@ -112,8 +116,8 @@ def _call(call: ModelCall, number: int, total: int, part_of: PartOf) -> str:
 def _sent(call: ModelCall, part: str, messages: Sequence[Message], count: int) -> list[list[Cell]]:
     """The rows of one part of a request: its last messages, and their sum where there are several."""
     names = ", ".join(tool["function"]["name"] for tool in call.tools) if part == "tools" else ""
-    rows: list[list[Cell]] = [[(part, ""), (count, ""), (names, "")]] if names else []
-    rows += [[(part, ""), (_tokens_of(m, call.model), ""), (f"{m.role}: {_shown(m)}", "")] for m in _last(messages)]
+    rows: list[list[Cell]] = [[(part, _SHORT), (count, ""), (names, "")]] if names else []
+    rows += [[(part, _SHORT), (_tokens_of(m, call.model), ""), (f"{m.role}: {_shown(m)}", "")] for m in _last(messages)]
     if len(messages) > 1:
         hidden = len(messages) - MAX_ROWS
         note = f"{hidden} earlier ones are not shown" if hidden > 0 else ""
@@ -131,7 +135,7 @@ def _search_parts(search: Search) -> list[str]:
     rest = sorted(set(range(len(search.scores))) - set(kept), key=lambda i: -search.scores[i])
     order = [*kept, *rest]
     limit = "" if search.threshold is None else f", threshold {search.threshold:g}"
-    title = f"Search by {search.source_id}: kept {len(kept)} of {len(order)} (top {search.top_k}{limit}, {search.rank})"
+    title = f"Search in {search.source_id}: kept {len(kept)} of {len(order)} (top {search.top_k}{limit}, {search.rank})"
     rows = [_candidate(search, i, i in kept) for i in order[:MAX_ROWS]]
     more = len(order) - MAX_ROWS
     return [
@@ -144,14 +148,14 @@ def _search_parts(search: Search) -> list[str]:
 
 def _candidate(search: Search, position: int, kept: bool) -> list[Cell]:
     record, style = search.candidates[position], "" if kept else _QUIET
-    why = ("✓ kept", _GREEN) if kept else (f"✗ {search.why(position)}", _QUIET)
+    why = ("✓ kept", _GREEN + _SHORT) if kept else (f"✗ {search.why(position)}", _QUIET + _SHORT)
     return [(f"{search.scores[position]:.3f}", style), why, (record.role, style), (shorten(record.text), style)]
 
 
 def _tools(runs: Sequence[ToolRun]) -> str:
-    rows = [[(run.name, ""), (shorten(run.arguments), ""), _result(run), (f"{run.seconds:.3f}", "")] for run in runs]
+    rows = [[(run.name, ""), (shorten(run.arguments), ""), _result(run)] for run in runs]
     title = f"Tools that ran: {', '.join(run.name for run in runs)}"
-    return _details(title, _table(["tool", "arguments", "result", "seconds"], rows), is_open=True)
+    return _details(title, _table(["tool", "arguments", "result"], rows), is_open=True)
 
 
 def _result(run: ToolRun) -> Cell:
@@ -185,7 +189,9 @@ def _shown(message: Message) -> str:
 def _content(content: Any) -> str:
     if isinstance(content, ToolCall):
         return f"calls {content.name}({shorten(content.arguments)})"
-    return shorten(content.result if isinstance(content, ToolResult) else content.text)
+    return (
+        shorten(content.result) if isinstance(content, ToolResult) else shorten(content.text, 2 * MAX_TEXT, lines=True)
+    )
 
 
 def _tokens_of(message: Message, model: str) -> int:
@@ -204,16 +210,16 @@ def _card(*parts: str) -> str:
 
 
 def _tag(name: str, text: object, style: str = "") -> str:
-    shown = escape(clean_text(str(text)))
+    shown = escape(shorten(str(text), MAX_LETTERS, lines=True))
     return f'<{name} style="{style}">{shown}</{name}>' if style else f"<{name}>{shown}</{name}>"
 
 
 def _details(title: str, body: str, is_open: bool = False) -> str:
-    summary = f'<summary style="cursor: pointer;">{escape(clean_text(title))}</summary>'
+    summary = f'<summary style="cursor: pointer;">{escape(shorten(title))}</summary>'
     return f"<details{' open' if is_open else ''}>{summary}{body}</details>"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    top = "".join(_tag("th", name, _CELL + _QUIET) for name in head)
+    top = "".join(_tag("th", name, _CELL + _QUIET + _SHORT) for name in head)
     body = "".join(f"<tr>{''.join(_tag('td', value, _CELL + style) for value, style in row)}</tr>" for row in rows)
     return f'<table style="{_TABLE}">{f"<thead><tr>{top}</tr></thead>" if head else ""}<tbody>{body}</tbody></table>'

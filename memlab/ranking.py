@@ -1,10 +1,44 @@
-"""Ranking: from candidates to scores. Each function says on which scale its scores lie."""
+"""Ranking: from candidates to scores, and from scores to what is kept.
+
+Candidates stand oldest first. Each function says on which scale its scores lie. A threshold always means cosine
+similarity, whatever ranks: first it decides who may take part, then the ranking decides who is best.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
-from memlab.vectors import FloatArray
+from memlab.errors import InvalidInputError
+from memlab.lexical import Bm25
+from memlab.vectors import FloatArray, IntArray, select_top_k
+
+RANKS = ("cosine", "bm25", "hybrid", "recency", "mmr", "newest")
+"""The ways to rank that every store knows."""
+
+
+def min_max(scores: FloatArray) -> FloatArray:
+    """Scores (..., n) moved to [0, 1] along the last axis; all 0 where they are all equal.
+
+    >>> min_max(np.array([2.0, 4.0, 3.0]))
+    array([0. , 1. , 0.5])
+    """
+    if scores.shape[-1] == 0:
+        return scores
+    low, high = scores.min(axis=-1, keepdims=True), scores.max(axis=-1, keepdims=True)
+    span = np.where(high > low, high - low, 1.0)
+    return (scores - low) / span
+
+
+def fuse(cosine: FloatArray, lexical: FloatArray, weight: float = 0.5) -> FloatArray:
+    """`weight` of the one and the rest of the other, both moved to [0, 1]: scale [0, 1].
+
+    Source: Bruch, Gai, Ingber, An Analysis of Fusion Functions for Hybrid Retrieval (2023).
+    """
+    if not 0 <= weight <= 1:
+        raise InvalidInputError(f"weight is {weight}; it must lie between 0 and 1")
+    return weight * min_max(cosine) + (1 - weight) * min_max(lexical)
 
 
 def newest_scores(count: int) -> FloatArray:
@@ -14,3 +48,85 @@ def newest_scores(count: int) -> FloatArray:
     array([0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     return np.arange(1, count + 1, dtype=np.float32) / np.float32(max(count, 1))
+
+
+def with_recency(cosine: FloatArray, weight: float = 0.5) -> FloatArray:
+    """Similarity moved to [0, 1], mixed with `newest_scores`: scale [0, 1].
+
+    Raw cosines of related texts differ by less than a recency does, so without the scaling time alone would rank.
+    Source of the scaling: Park et al., Generative Agents (2023), section 4.1.
+    """
+    return (1 - weight) * min_max(cosine) + weight * newest_scores(cosine.shape[-1])
+
+
+def mmr(cosine: FloatArray, vectors: FloatArray, top_k: int, diversity: float = 0.5) -> IntArray:
+    """Maximal marginal relevance: positions, each time the best of similar to the question and unlike those taken.
+
+        argmax  (1 - diversity) * cosine(question, d) - diversity * max over taken t of cosine(d, t)
+
+    `vectors` (n, d) have length 1. Source: Carbonell, Goldstein (1998).
+    """
+    taken: list[int] = []
+    redundancy = np.zeros(len(cosine), dtype=np.float32)
+    left = np.ones(len(cosine), dtype=bool)
+    while len(taken) < min(top_k, len(cosine)):
+        value = (1 - diversity) * cosine - (diversity * redundancy if taken else 0.0)
+        best = int(np.flatnonzero(left)[select_top_k(value[left], 1)[0]])
+        taken.append(best)
+        left[best] = False
+        likeness = vectors @ vectors[best]
+        redundancy = likeness if len(taken) == 1 else np.maximum(redundancy, likeness)
+    return np.array(taken, dtype=np.intp)
+
+
+def needs_cosine(rank: str, threshold: float | None) -> bool:
+    """Whether a ranking looks at similarity at all. Raises InvalidInputError for an unknown rank."""
+    if rank not in RANKS:
+        raise InvalidInputError(f"rank is {rank!r}; it must be one of {', '.join(RANKS)}")
+    return threshold is not None or rank not in ("bm25", "newest")
+
+
+def rank_candidates(
+    rank: str,
+    top_k: int,
+    threshold: float | None = None,
+    *,
+    cosine: FloatArray,
+    query: str = "",
+    texts: Callable[[], Sequence[str]] = tuple,
+    vectors: Callable[[], FloatArray] | None = None,
+) -> tuple[FloatArray, IntArray]:
+    """Score all candidates and choose: (scores (n,), positions of the kept, best first).
+
+    Parameters
+    ----------
+    rank : one of `RANKS`.
+    top_k, threshold : at most `top_k` of those whose cosine is at least `threshold`.
+    cosine : similarity of each candidate with the question (n,), oldest first; any values where `needs_cosine`
+        says no.
+    query : the question as text, for "bm25" and "hybrid".
+    texts, vectors : functions that give all texts, and all unit vectors (n, d), where a ranking needs them.
+    """
+    if rank == "cosine":
+        return cosine, select_top_k(cosine, top_k, threshold)
+    scores = _scores(rank, cosine, query, texts)
+    if threshold is None and rank != "mmr":
+        return scores, select_top_k(scores, top_k)
+    eligible = np.arange(len(cosine)) if threshold is None else np.flatnonzero(cosine >= threshold)
+    if rank != "mmr":
+        return scores, eligible[select_top_k(scores[eligible], top_k)]
+    assert vectors is not None
+    return scores, eligible[mmr(cosine[eligible], vectors()[eligible], top_k)]
+
+
+def _scores(rank: str, cosine: FloatArray, query: str, texts: Callable[[], Sequence[str]]) -> FloatArray:
+    if rank == "mmr":
+        return cosine
+    if rank == "newest":
+        return newest_scores(len(cosine))
+    if rank == "recency":
+        return with_recency(cosine)
+    if not query.strip():
+        raise InvalidInputError(f"rank {rank!r} needs the question as text, not as a vector alone")
+    lexical = Bm25(texts()).scores(query)
+    return lexical if rank == "bm25" else fuse(cosine, lexical)

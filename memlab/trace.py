@@ -28,7 +28,8 @@ _PART_OF = {"external": "input", "history": "history", "provider": "memories", "
 class Search:
     """One search of a store: every candidate with its score, and which of them were kept.
 
-    `candidates` (oldest first) and `scores` (n,) go together; `kept` holds positions, best first.
+    `candidates` (oldest first) and `scores` (n,) go together; `kept` holds positions, best first. `cosine` is the
+    similarity that a threshold is about, where something else ranks.
     """
 
     source_id: str
@@ -39,12 +40,14 @@ class Search:
     top_k: int
     threshold: float | None = None
     rank: str = "cosine"
+    cosine: FloatArray | None = None
 
     def why(self, position: int) -> str:
         """Why the candidate at `position` was kept or not."""
         if position in self.kept:
             return "kept"
-        below = self.threshold is not None and self.scores[position] < self.threshold
+        similarity = self.scores if self.cosine is None else self.cosine
+        below = self.threshold is not None and similarity[position] < self.threshold
         return f"below the threshold {self.threshold:g}" if below else f"beyond top {self.top_k}"
 
     def frame(self) -> pd.DataFrame:

@@ -175,6 +175,11 @@ class Turn:
             )
         local = [p for p in self.agent.context_providers if isinstance(p, HistoryProvider) and p.load_messages]
         wanted = self.context.options.get("store")
+        if known and wanted is False:
+            raise InvalidInputError(
+                "the service keeps the history of this session, so store=False can't hold; leave it out, "
+                "or use a session without a service_session_id"
+            )
         served = able and self.has_session and bool(known or wanted or (wanted is None and not local))
         if served and local:
             self.trace.notes.append(f"the service keeps the history; {local[0].source_id} stands aside")

@@ -162,8 +162,6 @@ class DatabaseHistoryProvider(HistoryProvider):
             row = (self._key(session_id, state), message.message_id, json.dumps(message.to_dict()))
             self.db.execute("INSERT INTO chat (key, message_id, body) VALUES (?, ?, ?)", row)
 
-    async def replace_messages(
-        self, session_id: str | None, messages: Sequence[Message], *, state: Any = None
-    ) -> None:
+    async def replace_messages(self, session_id: str | None, messages: Sequence[Message], *, state: Any = None) -> None:
         self.db.execute("DELETE FROM chat WHERE key = ?", (self._key(session_id, state),))
         await self.save_messages(session_id, messages, state=state)

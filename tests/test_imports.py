@@ -18,7 +18,7 @@ LEVELS = [
     "errors assets vocabulary tokens prices",
     "messages vectors markup",
     "session trace",
-    "tools ranking response",
+    "tools lexical ranking response",
     "stores",
     "providers",
     "turn agent",

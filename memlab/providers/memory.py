@@ -199,10 +199,10 @@ class ChatHistoryMemoryProvider(ContextProvider):
 
     async def _check_dimensions(self) -> None:
         embedder = getattr(self.vector_store, "embedder", None)
-        if self._dimensions_checked or embedder is None or not hasattr(embedder, "dimensions"):
+        if self._dimensions_checked or embedder is None:
             return
-        try:
-            actual = await self._in_thread(lambda: embedder.dimensions)
+        try:  # asking an embedder for its dimensions may embed a text to see
+            actual = await self._in_thread(lambda: getattr(embedder, "dimensions", self.vector_dimensions))
         except Exception:  # noqa: BLE001 - the search that follows meets the same fault, and reports it
             return
         if actual != self.vector_dimensions:

@@ -10,8 +10,9 @@ from typing import Any
 
 from memlab.errors import InvalidInputError, InvalidTypeError
 from memlab.messages import Message
+from memlab.ranking import RANKS
 from memlab.session import register_state_type
-from memlab.stores.base import EVERYONE, RANKS, MemoryScope, SearchScope, check_search_scope
+from memlab.stores.base import EVERYONE, MemoryScope, SearchScope, check_search_scope
 
 MessageFilter = Callable[[list[Message]], list[Message]]
 
@@ -89,7 +90,7 @@ class ChatHistoryMemoryProviderOptions:
     function_tool_name, function_tool_description : of the tool that searches on demand.
     context_prompt : the heading of the message with the memories.
     max_results, threshold : at most so many memories, with at least this cosine similarity (None: any).
-    rank : "cosine", or "newest" for the latest records whatever they say.
+    rank : how memories are ranked, one of `memlab.ranking.RANKS`; "newest" takes the latest whatever they say.
     where : only such records, for example `{"role": "assistant"}` or `{"kind": "order"}`.
     search_input_message_filter : which messages make the query; by default the caller's.
     storage_input_request_message_filter : which request messages are stored; by default the caller's.

@@ -25,6 +25,7 @@ _NAMES = {
         "token_cost_explorer",
         "token_cost_figure",
     ],
+    "scopes": ["plot_scope_matrix", "scope_explorer", "scope_figure"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOME)

@@ -147,10 +147,6 @@ class Embeds(Protocol):
         ...
 
 
-RANKS = ("cosine", "newest")
-"""The ways to rank that `search` knows."""
-
-
 class VectorStore(Protocol):
     """What every store does. A collection is made by the first record that is put into it."""
 

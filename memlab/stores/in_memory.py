@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlab.errors import InvalidInputError
-from memlab.ranking import newest_scores
+from memlab.ranking import needs_cosine, rank_candidates
 from memlab.stores.base import (
-    RANKS,
     SCOPE_FIELDS,
     Embeds,
     Hit,
@@ -26,7 +25,7 @@ from memlab.stores.base import (
     check_search_scope,
 )
 from memlab.trace import Search, Trace
-from memlab.vectors import normalize, select_top_k, unit_vector
+from memlab.vectors import normalize, unit_vector
 
 Rows = NDArray[np.int64]
 _FILTERS = (*SCOPE_FIELDS, "kind", "role")
@@ -99,32 +98,43 @@ class InMemoryVectorStore:
         query : a question, or its vector (d,).
         scope : whose records; EVERYONE for all.
         top_k, threshold : at most `top_k` records with `score >= threshold`; ties within 1e-6, newest first.
-        rank : "cosine" for the nearest records, "newest" for the latest, whatever the query says.
+        rank : one of `memlab.ranking.RANKS`; a threshold is one of cosine similarity in all of them.
         kind, role : only such records.
         exclude_ids : records that are left out.
         trace : gets every candidate with its score.
         """
-        if rank not in RANKS:
-            raise InvalidInputError(f"rank is {rank!r}; this store knows {', '.join(RANKS)}")
-        if rank == "newest" and threshold is not None:
-            raise InvalidInputError("rank 'newest' looks at no similarity, so it takes no threshold; leave it out")
         wanted = _wanted(scope, kind, role)
-        vector = None if rank == "newest" else self._query_vector(query)
+        text = query if isinstance(query, str) else ""
+        vector = self._query_vector(query) if needs_cosine(rank, threshold) else None
         with self._lock:
             target = self._collections.get(collection)
             if target is None:
+                if trace is not None:  # a search that had nothing to look at is a search, too
+                    none = np.empty(0, dtype=np.float32)
+                    trace.searches.append(
+                        Search(collection, text, [], none, none.astype(np.intp), top_k, threshold, rank)
+                    )
                 return []
             if vector is not None:
                 target.check(self._model(), len(vector))
             rows = target.rows(wanted, exclude_ids)
             count = len(target.records) if rows is None else len(rows)
-            scores = newest_scores(count) if vector is None else target.scores(vector, rows)
-            kept = select_top_k(scores, top_k, threshold)
+            cosine = np.zeros(count, dtype=np.float32) if vector is None else target.scores(vector, rows)
+            scores, kept = rank_candidates(
+                rank,
+                top_k,
+                threshold,
+                cosine=cosine,
+                query=text,
+                texts=lambda: [record.text for record in target.records_of(rows)],
+                vectors=lambda: target.vectors_of(rows),
+            )
             found = kept.tolist() if rows is None else rows[kept].tolist()
             if trace is not None:
-                text = query if isinstance(query, str) else ""
                 candidates = target.records_of(rows)
-                trace.searches.append(Search(collection, text, candidates, scores, kept, top_k, threshold, rank))
+                trace.searches.append(
+                    Search(collection, text, candidates, scores, kept, top_k, threshold, rank, cosine)
+                )
             return [Hit(target.records[row], score) for row, score in zip(found, scores[kept].tolist(), strict=True)]
 
     def scan(
@@ -290,6 +300,13 @@ class _Collection:
         parts = [block[: count - i * _BLOCK] @ vector for i, block in enumerate(self.blocks)]
         scores = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=np.float32), *parts])
         return scores if rows is None else scores[rows]
+
+    def vectors_of(self, rows: Rows | None) -> Vector:
+        """The vectors (n, d) of `rows`, in their order."""
+        vectors = np.empty((len(self.records) if rows is None else len(rows), self.dimensions), dtype=np.float32)
+        for place, record in enumerate(self.records_of(rows)):
+            vectors[place] = record.embedding
+        return vectors
 
     def records_of(self, rows: Rows | None) -> list[MemoryRecord]:
         """The records of `rows`, in their order."""

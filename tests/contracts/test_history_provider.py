@@ -75,7 +75,26 @@ async def test_a_new_session_is_empty(shelf):
 @pytest.mark.parametrize(
     "other",
     [
-        *("S", "s ", " s", "s\n", "s/../s", "../s", "/s", "C:\\s", "s.", ".", "..", "~", "con", "s\0", "s\0s", "s%", "s_", "s-"),
+        *(
+            "S",
+            "s ",
+            " s",
+            "s\n",
+            "s/../s",
+            "../s",
+            "/s",
+            "C:\\s",
+            "s.",
+            ".",
+            "..",
+            "~",
+            "con",
+            "s\0",
+            "s\0s",
+            "s%",
+            "s_",
+            "s-",
+        ),
         *("x" * 10_000, "x" * 300, "张三 😀", "ſ", "'; DROP TABLE messages; --", "s' OR '1'='1", "s*", "s?", "<s>|&"),
     ],
     ids=lambda value: ascii(value)[:20],
@@ -143,7 +162,9 @@ async def test_a_long_conversation_keeps_its_order(shelf):
     assert [m.text for m in await shelf.load("s")] == [f"{number}.{part}" for number in range(30) for part in (0, 1)]
 
 
-@pytest.mark.parametrize("text", ["", " ", "\0", "\r\n", "\u2028\u2029\x85", "\ud83d", "{\"role\": 1}", "soup " * 30_000, "🏳️‍🌈 é e\u0301"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "\0", "\r\n", "\u2028\u2029\x85", "\ud83d", '{"role": 1}', "soup " * 30_000, "🏳️‍🌈 é e\u0301"]
+)
 async def test_any_text_comes_back_as_it_was(shelf, text):
     message = Message("user", text)
     await shelf.save("s", message, *said("after"))

@@ -144,12 +144,12 @@ async def test_3_the_key_is_in_the_sessions_state_and_may_be_chosen(tmp_path):
     history = SqliteHistoryProvider(tmp_path / "h.db")
     agent = ScriptedEndpoint("one", "two").agent(context_providers=[history])
     session = agent.create_session(session_id="s1")
-    await agent.run("hi", session=session)
+    await agent.run("good morning", session=session)
     assert session.state["sqlite_history"] == {"key": "s1"}
-    assert "hi" not in json.dumps(session.to_dict())  # what a session carries is the key alone
+    assert "morning" not in json.dumps(session.to_dict())  # what a session carries is the key alone
     elsewhere = AgentSession(session_id="another")
     elsewhere.state["sqlite_history"] = {"key": "s1"}
-    assert await stored(history, elsewhere) == ["hi", "one"]
+    assert await stored(history, elsewhere) == ["good morning", "one"]
 
 
 @pytest.mark.parametrize("key", [None, "", 5, ["s1"]])

@@ -245,9 +245,7 @@ def test_4_1_a_storage_scope_is_a_memory_scope(wrong):
         State(MemoryScope(user_id="alice"), wrong or "everyone")
 
 
-@pytest.mark.parametrize(
-    "search", [None, MemoryScope(user_id="alice"), EVERYONE], ids=["default", "user", "everyone"]
-)
+@pytest.mark.parametrize("search", [None, MemoryScope(user_id="alice"), EVERYONE], ids=["default", "user", "everyone"])
 def test_4_0_the_scopes_survive_a_stored_session(search):
     session = AgentSession()
     session.state["memory"] = {"state": State(MemoryScope(application_id="app", user_id="alice"), search)}
@@ -292,7 +290,7 @@ def build(**changes):
 
 @pytest.mark.parametrize("max_results", [0, -1, 2.5, "3", None])
 def test_4_10_max_results_is_at_least_one(max_results):
-    with pytest.raises(InvalidInputError, match="max_results.*at least 1"):
+    with pytest.raises(InvalidInputError, match=r"max_results.*at least 1"):
         ChatHistoryMemoryProviderOptions(max_results=max_results)
 
 
@@ -370,7 +368,7 @@ async def test_4_10_dimensions_of_another_embedder_are_refused_at_the_first_run(
     store = InMemoryVectorStore(BagEmbedder())
     state = State(MemoryScope(user_id="alice"))
     provider = ChatHistoryMemoryProvider(store, COLLECTION, 1536, lambda session: state)
-    with pytest.raises(InvalidInputError, match="1536.*bag-of-words makes 64-d"):
+    with pytest.raises(InvalidInputError, match=r"1536.*bag-of-words makes 64-d"):
         await ask(remembering(provider), "hi")
 
 

@@ -88,7 +88,7 @@ def test_3_an_error_of_the_initializer_is_raised_and_leaves_nothing_half_made():
 @pytest.mark.parametrize("wrong", [None, {}, "diet", Diet])
 def test_3_a_state_of_the_wrong_type_names_the_right_one(wrong):
     state = ProviderSessionState(lambda session: wrong, "diet", Diet)
-    with pytest.raises(InvalidTypeError, match="diet.*must return a Diet"):
+    with pytest.raises(InvalidTypeError, match=r"diet.*must return a Diet"):
         state.get_or_initialize(AgentSession())
     with pytest.raises(InvalidTypeError, match="must return a Diet"):
         state.save(AgentSession(), wrong)

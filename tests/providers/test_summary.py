@@ -70,7 +70,7 @@ async def test_3_with_after_adding_the_summary_is_stored_and_asked_for_once():
     await agent.run("My name is Alice.", session=session)
     response = await agent.run("I like soup.", session=session)
     assert [m.text for m in session.state["in_memory"]["messages"]][:2] == ["summary of old", "I like soup."]
-    assert [[m.text for m in d.messages][0] for d in response.trace.dropped] == ["My name is Alice."]
+    assert [d.messages[0].text for d in response.trace.dropped] == ["My name is Alice."]
     response = await agent.run(session=session)
     assert len(endpoint.requests) <= 2
     assert response.trace.sent[0].text == "summary of old"
@@ -78,7 +78,7 @@ async def test_3_with_after_adding_the_summary_is_stored_and_asked_for_once():
 
 async def test_3_a_summary_of_one_message_is_stored_too():
     """As many messages as before, and yet others."""
-    endpoint = ScriptedEndpoint("short")
+    endpoint = ScriptedEndpoint("short", "short")
     history = InMemoryHistoryProvider(
         reducer=SummaryReducer(endpoint.client, max_messages=2, keep=1), reducer_trigger="after_adding"
     )

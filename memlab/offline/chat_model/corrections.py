@@ -30,24 +30,24 @@ class Turned(NamedTuple):
 _MARKERS: dict[str, tuple[str, str, str]] = {
     "en": (
         r"(?:oh|ah|um+|uh|er+|hmm+|well|ok|okay|hey|lol|haha|ha|omg|argh|ugh|my|so|and|but|sorry|oops|whoops)",
-        r"(?:typo|correction|autocorrect|scratch that|strike that|i meant|i mean|i meant to (?:say|type|write)|wait,? no|no,? wait|actually,? no|no,? actually|my (?:bad|mistake)|i misspoke|i made a mistake|i mistyped|i got (?:that|it) wrong|i was wrong|that'?s wrong|not anymore|jk|just kidding|should be|make that|make it|\*(?=\w))",
+        r"(?:typo|correction|autocorrect|scratch that|strike that|i meant|i mean|i meant to (?:say|type|write)|wait,? no|no,? wait|actually,? no|no,? actually|my (?:bad|mistake)|i misspoke|i made a mistake|i mistyped|i got (?:that|it) wrong|i was wrong|that'?s wrong|not anymore|jk|just kidding|make that|make it)",
         r"(?:no|nope|nah|sorry|oops|whoops|wait|actually|rather|or rather|hold on|hmm+|well)",
     ),
     "zh": (
         r"(?:哦|噢|喔|啊|呃|额|嗯|哎呀?|诶|唉|哈哈+|对了|那个|抱歉|对不起|不好意思|等等|等一下|刚才|刚刚|我)",
         r"(?:打错(?:字)?了?|说错(?:话)?了?|写错(?:字)?了?|记错了?|搞错了?|弄错了?|讲错了?|口误|手滑|笔误|更正(?:一下)?|纠正(?:一下)?|不对不对|不对|不是不是|错了|改一下|骗你的|开玩笑的?|逗你的|我是说|准确(?:地)?说)",
-        r"(?:不|不是|其实|等等|等一下|抱歉|对不起|不好意思|算了|哦)",
+        r"(?:不(?=[，, ])|不是(?=[，, ])|其实|等等|等一下|抱歉|对不起|不好意思|算了|哦)",
     ),
     "ru": (
         r"(?:ой|ох|ах|а|э+|эм+|ну|упс|блин|тьфу|хм+|так|ай|извини(?:те)?|прости(?:те)?|сорри|пардон)",
         r"(?:опечатка|опечатал(?:ся|ась)|описка|ошиб(?:ся|лась|очка|ка)|перепутал[аи]?|оговорил(?:ся|ась)|поправка|хотя нет|то есть|т\.?е\.|точнее|вернее|вру|шучу|имел[аи]? в виду|я имел[аи]? в виду|имелось в виду|на самом деле нет|не так|неправильно|наврал[аи]?|стоп,? нет|нет,? стоп|ой,? нет|вообще-то нет|правильно)",
-        r"(?:нет|не|неа|ой|упс|извини(?:те)?|прости(?:те)?|сорри|на самом деле|вообще-то|стоп|погоди|подожди)",
+        r"(?:нет|не(?=,)|неа|ой|упс|извини(?:те)?|прости(?:те)?|сорри|на самом деле|вообще-то|стоп|погоди|подожди)",
     ),
 }  # fmt: skip
 _GAP = r"[\s,:;.!…，。：！、*~～)(—–-]*"
 _STRONG = {
-    lang: re.compile(rf"{_GAP}(?:{lead}(?![\w'])(?:{_GAP}))*(?:(?:{strong})(?!['\w]){_GAP})+" if lang != "zh" else rf"{_GAP}(?:{lead}{_GAP})*(?:{strong}{_GAP})+", re.I)
-    for lang, (lead, strong, _) in _MARKERS.items()
+    lang: re.compile(rf"{_GAP}(?:(?:{lead}|{weak})(?![\w'])(?:{_GAP}))*(?:(?:{strong})(?!['\w]){_GAP})+" if lang != "zh" else rf"{_GAP}(?:{lead}{_GAP})*(?:{strong}{_GAP})+", re.I)
+    for lang, (lead, strong, weak) in _MARKERS.items()
 }  # fmt: skip
 _WEAK = {
     lang: re.compile(rf"{_GAP}(?:(?:{lead}|{weak})(?!['\w]){_GAP})*(?:{weak})(?!['\w]){_GAP}" if lang != "zh" else rf"{_GAP}(?:{lead}{_GAP})*{weak}{_GAP}", re.I)
@@ -65,6 +65,7 @@ _CONTRAST = {
     "zh": (re.compile(r"(?:不是|不叫|并不是)(?P<no>[^，,。]{1,15})[，,。 ]*(?:而是|是|叫|应该是)(?P<yes>[^，,。]{1,15})"), re.compile(r"(?P<yes>[^，,。]{1,15})[，,]?(?:而不是|不是|不叫)(?P<no>[^，,。]{1,15})")),
     "ru": (re.compile(r"(?:это )?(?:уже )?не (?P<no>.{1,40}?),? а (?P<yes>.{1,40})", re.I), re.compile(r"(?P<yes>[^,]{1,40}?), а? ?не (?P<no>.{1,40})", re.I)),
 }  # fmt: skip
+_STARRED = re.compile(r"\s*\*(?=\w)")  # "*Stephen"
 _LONGEST = 90
 
 
@@ -85,7 +86,7 @@ def read(sentence: str, lang: str) -> Turned | None:
     plain = fold(sentence)
     if len(plain) > _LONGEST or "?" in plain or "？" in plain:
         return None
-    strong = _STRONG[lang].match(plain)
+    strong = _STRONG[lang].match(plain) or _STARRED.match(plain)
     start = strong or _WEAK[lang].match(plain)
     rest = sentence[start.end() :] if start else sentence
     form = _FORM[lang].match(fold(rest))

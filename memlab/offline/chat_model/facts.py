@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memlab.offline.chat_model import corrections, rules_en, rules_ru, rules_zh
-from memlab.offline.chat_model.text import fold, sentences, trim
+from memlab.offline.chat_model.text import alike, fold, sentences, trim
 
 RULES = {"zh": rules_zh, "en": rules_en, "ru": rules_ru}
 MANY = frozenset({"like", "dislike", "allergy", "avoid", "can", "pet", "have", "does", "note", "diet"})
@@ -16,7 +16,7 @@ OPPOSITES = {
     "like": ("dislike",), "dislike": ("like",), "avoid": ("can", "like"), "can": ("avoid", "allergy"), "allergy": ("can",),  # noqa: E501
 }  # fmt: skip
 NOTE = {"zh": "“{v}”", "en": "“{v}”", "ru": "«{v}»"}
-_RECENT = 6  # facts that a correction may mean
+_RECENT = 6  # facts of one message that a correction may mean
 LONGEST_VALUE = 100
 LONGEST_CLAUSE = 200
 MOST_SENTENCES = 2000  # of one message, from its beginning and from its end
@@ -227,8 +227,7 @@ class FactBook:
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self.facts: list[Fact] = []
         self.denials: list[Fact] = []
-        self._recent: list[Fact] = []  # what a correction may mean, the latest last
-        self._before = 0  # how many of them are older than the last message
+        self._turns: list[list[Fact]] = [[]]  # what the last few messages told, the latest last
         self._turned: Fact | None = None  # what "not X" has just taken away
         for fact in facts:
             self.add(fact)
@@ -245,12 +244,16 @@ class FactBook:
             self.denials.append(fact)
         else:
             self._store(fact)
-        self._recent = [*self._recent[1 - _RECENT :], fact]
+        self._turns[-1].append(fact)
 
     def next_turn(self) -> None:
-        """The user speaks again: what was told two messages ago can no longer be corrected by a bare value."""
-        self._recent = self._recent[self._before :] if self._before <= len(self._recent) else self._recent
-        self._before = len(self._recent)
+        """The user speaks again: what was told three messages ago can no longer be corrected by a bare value."""
+        self._turns = [*self._turns[-2:], []]
+
+    @property
+    def _recent(self) -> list[Fact]:
+        """What a correction may mean, the latest last."""
+        return [fact for turn in self._turns for fact in turn[-_RECENT:]]
 
     def _corrected(self, it: Fact) -> Fact | None:
         """A correction as the fact it means: the last one that its value fits; None without one."""
@@ -299,7 +302,10 @@ class FactBook:
 def same(one: Fact, other: Fact) -> bool:
     """Whether two facts name the same thing, spelling aside ("in Paris" and "Paris")."""
     a, b = plain_value(one), plain_value(other)
-    return a == b or (len(b) > 1 and b in a) or (len(a) > 1 and a in b)
+    if a == b or (len(b) > 1 and b in a) or (len(a) > 1 and a in b):
+        return True
+    words, others = a.split(), b.split()
+    return len(words) == len(others) and all(map(alike, words, others))
 
 
 def plain_value(fact: Fact) -> str:

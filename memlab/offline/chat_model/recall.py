@@ -8,7 +8,7 @@ from memlab.offline.chat_model import wording
 from memlab.offline.chat_model.conversation import Conversation
 from memlab.offline.chat_model.facts import OPPOSITES, RULES, Fact, FactBook, same
 from memlab.offline.chat_model.questions import Query, asks_about_self, queries
-from memlab.offline.chat_model.text import content_words, fold, sentences
+from memlab.offline.chat_model.text import alike, content_words, fold, sentences
 from memlab.offline.chat_model.turn import Turn
 
 # Where to look for a kind of fact, best first.
@@ -87,7 +87,7 @@ def find(query: Query, book: FactBook, lang: str) -> list[Fact]:
 
 
 PET = re.compile(
-    r"cat|dog|kitten|puppy|hamster|parrot|rabbit|fish|turtle|horse|pet|bird|snake|[猫狗兔鱼鸟龟]|鹦鹉|仓鼠|宠物|кот|кошк|собак|пес|попуга|хомяк|рыбк|черепах|питом|кролик|щен",
+    r"cat|dog|kitten|puppy|hamster|guinea pig|gecko|lizard|ferret|budgie|parrot|rabbit|fish|turtle|horse|pet|bird|snake|[猫狗兔鱼鸟龟]|鹦鹉|仓鼠|宠物|кот|кошк|собак|пес|попуга|хомяк|рыбк|черепах|питом|кролик|щен",
     re.I,
 )
 FAVOURITE = re.compile(r"favorite|喜欢的|最喜欢|любим", re.I)
@@ -138,7 +138,7 @@ def _attributes(key: str, book: FactBook, lang: str) -> list[Fact]:
         for f in book.of("attr")
         if _near(_key_words(f.key), wanted) and _name_fits(f, named) and not _anothers(f.key, key)
     ]
-    counted = [f for f in book.of("have") if not named and wanted and wanted <= content_words(f.value)]
+    counted = [f for f in book.of("have") if not named and wanted and _within(wanted, content_words(f.value))]
     return exact[-1:] or near[-2:] or counted[-2:]
 
 
@@ -146,9 +146,14 @@ def _key_words(key: str) -> frozenset[str]:
     return content_words(" ".join(word for word in key.split() if word not in _NAME_WORD).replace("'s", ""))
 
 
+def _within(wanted: frozenset[str], words: frozenset[str]) -> bool:
+    return all(any(alike(one, other) for other in words) for one in wanted)
+
+
 def _near(stored: frozenset[str], wanted: frozenset[str]) -> bool:
+    shared = sum(any(alike(one, other) for other in wanted) for one in stored)
     return bool(stored and wanted) and (
-        stored <= wanted or wanted <= stored or len(stored & wanted) >= max(2, len(wanted) * 0.7)
+        shared >= min(len(stored), len(wanted)) or shared >= max(2, len(wanted) * 0.7)
     )
 
 
@@ -234,6 +239,8 @@ def _yes_or_no(query: Query, book: FactBook, lang: str) -> tuple[str, bool]:
     if fact.denied:
         return _denied(query, book, lang)
     held = [f for f in book.of(fact.kind, *ALSO.get(fact.kind, ())) if _answers(f, fact)]
+    if fact.kind == "have" and not held:  # "my dog is called Ted": there is a dog
+        held = [f for f in book.of("attr") if f.key.endswith(" name") and _near(_key_words(f.key), _key_words(fact.value))]  # noqa: E501
     if held:
         return _lower_first(wording.YES[lang], tell(held[-1:], lang)), True
     against = [f for f in book.of(*OPPOSITES.get(fact.kind, ())) if same(f, fact)] or [

@@ -13,7 +13,7 @@ import re
 from memlab.offline.chat_model.text import fold, trim
 
 PRECHECK = re.compile(
-    r"\b(?:hi|hello|hey|meet|welcome|good|i|i'?m|i'?ve|my|me|mine|you|your|you're|name|users?|it's|its|it|we|this|called|here|speaking|allergic|no|not|without|nothing|-? ?\w+:)\b",
+    r"\*\w|\b(?:fans?|obsessed|can\'?t|cannot|fave?|favou?rite|born|turned|just|turns|typo|oops|whoops|sorry|wait|actually|correction|rather|love|adore|hate|detest|enjoy|prefer|got|works?|living|live|moved|based|vegan|vegetarian|allergy|lactose|jk|into|is|are|hi|hello|hey|meet|welcome|good|i|i'?m|i'?ve|my|me|mine|you|your|you're|name|users?|it's|its|it|we|this|called|here|speaking|allergic|no|not|without|nothing|-? ?\w+:)\b",
     re.I,
 )
 _I_AM = r"i(?:'?m| am)"
@@ -21,10 +21,11 @@ _ADV = (
     r"(?:(?:really|also|just|absolutely|do|still|always|usually|often|mostly|only|simply|truly|totally|quite|rather|"
     r"especially|particularly|currently|now|actually|sometimes|generally|both|personally|kinda|kind of|originally|"
     r"definitely|even|very|so|much|most|secretly|however|recently|sort of|presently|severely|badly|deadly|highly|"
-    r"mildly|slightly|strongly|extremely|terribly|unfortunately|sadly|a bit|a little) )*?"
+    r"mildly|slightly|strongly|extremely|terribly|unfortunately|sadly|a bit|a little|deathly|lowkey|honestly|literally|pretty|super|"
+    r"seriously|genuinely|lately|recently|apparently|already|kind of|basically|part[- ]time|full[- ]time|weekends|nights|remotely|sorta) )*?"
 )
-_LIKE = r"(?:like|love|enjoy|adore|prefer|fancy|luv|am (?:really |very |quite |so )?(?:fond of|into|keen on|crazy about|obsessed with)|am an? (?:big |huge |great |real )?(?:fan|lover) of)"
-_LIKE_BE = r"(?:really |very |quite |so |totally )?(?:fond of|into|keen on|crazy about|mad about|obsessed with|addicted to|a (?:big |huge |great |real |massive )?(?:fan|lover) of)"
+_LIKE = r"(?:like|love|enjoy|adore|prefer|fancy|luv|worship|can'?t (?:get enough of|live without|stop (?:eating|playing|watching|reading|listening to))|am (?:really |very |quite |so )?(?:fond of|into|keen on|crazy about|obsessed with)|am an? (?:big |huge |great |real )?(?:fan|lover) of)"
+_LIKE_BE = r"(?:really |very |quite |so |totally )?(?:fond of|into|keen on|crazy about|mad about|obsessed with|addicted to|hooked on|nuts about|(?:an? )?(?:big |huge |great |real |massive |total )*(?:fan|lover) of)"
 _NOT = r"(?:don'?t|do not|didn'?t|did not)"
 _CANT = r"(?:can'?t|cannot|can not|couldn'?t|am not able to|am not allowed to|mustn'?t|must not|shouldn'?t|should not|am unable to)"
 _VERBS = (
@@ -46,18 +47,22 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("name?&from", rf"(?:my name(?:'s| is)|{_I_AM}|this is|it'?s|{_I_AM} called) (?P<v>[^\W\d_][\w' -]*?),? (?:and i'?m |and i am |i'?m )?(?:originally )?from (?P<w>.+)", "your name is {v}"),
     ("name", rf"(?:my |the )(?:full |first |real |given |new |actual )?name(?:'?s| is now| is| will be| would be| was|:| =| -)? *{_V}", "your name is {v}"),
     ("name", rf"name(?:'?s| is|:) *{_V}", "your name is {v}"),
-    ("name", rf"(?:(?:(?:you|u) (?:can|may|could|should)|please|just|everyone|everybody|people|friends|my friends|they|most people|all) )*(?:just )?calls? me {_V}", "your name is {v}"),
+    ("name", rf"(?:(?:(?:you|u) (?:can|may|could|should)|please|just|everyone|everybody|people|friends|my (?:friends|mates|family|classmates)|they|most people|most|all|usually|always|at school) )*(?:just )?calls? me {_V}", "your name is {v}"),
+    ("name?", r"(?:(?:you'?re|you are) (?:talking|speaking|chatting) (?:to|with)|it'?s me,?) {_V}".replace("{_V}", _V), "your name is {v}"),
     ("name", rf"(?:{_I_AM} (?:called|named|known as)|i go by(?: the name(?: of)?)?|i(?:'ve| have)? (?:been|was) (?:named|called)|i answer to|i call myself) {_V}", "your name is {v}"),
     ("name?", rf"{_I_AM} (?!.*\b(?:is|was) )(?P<v>[^\W\d_].*)", "your name is {v}"),
+    ("name?", r"(?:this is|it'?s) (?P<v>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?) (?:here|speaking|from\b.*)\W*$", "your name is {v}"),
     ("name!", r"(?:this is|it'?s|it is) (?P<v>[^\W\d_].*)", "your name is {v}"),
     ("name?", r"(?P<v>(?-i:[A-Z])[\w'-]+) (?:here|speaking)\W*$", "your name is {v}"),
-    ("age", rf"(?:{_I_AM}|i(?:'ve)? (?:just )?(?:turned|turn)|my age is|aged?)(?: now| already| only| just)? (?P<v>\d{{1,3}}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[ -]?\w*|(?:six|seven|eight|nine|thir|four|fif)teen|(?:sixteen|ten|eleven|twelve|nineteen))(?= *(?:years?|yrs?|yo\b|y/o|old|now|this|last|today|,|$|\W*$))", "you are {v} years old"),
+    ("age", rf"(?:{_I_AM}|i(?:'ve| have)?(?: just| only| already| recently)? turn(?:ed)?|my age is|aged?)(?: now| already| only| just| about| nearly(?!.))? (?P<v>\d{{1,3}}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[ -]?\w*|(?:six|seven|eight|nine|thir|four|fif)teen|(?:sixteen|ten|eleven|twelve|nineteen))(?= *(?:years?|yrs?|yo\b|y/o|old|now|this|last|today|yesterday|on\b|in (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|a (?:few|couple|week|month)|lol\b|btw\b|already|\w+ ago|recently|,|$|\W*$))", "you are {v} years old"),
     ("birthday", rf"my (?:birthday|birth ?date|date of birth|bday|b-day)(?:'s| is|:)?(?: on| in)? {_V}", "your birthday is {v}"),
     ("birthday", rf"i(?: was|'m|'was| am) born (?:on|in) (?P<v>(?:the )?(?:\d|{_MONTH}).*)", "you were born on {v}"),
     ("not allergy", rf"{_I_AM} (?:not|no longer)(?: actually| really)? allergic to {_V}", "you are not allergic to {v}"),
     ("not allergy", r"i (?:don'?t|do not)(?: actually)? have (?:an? |any )?(?P<v>[\w ]+?) allergy", "you are not allergic to {v}"),
     ("allergy", rf"(?:{_I_AM}|i get|i got|i have been|i'?ve been|i was) {_ADV}(?:allergic|intolerant)(?: reactions?)?(?: to)? {_V}", "you are allergic to {v}"),
     ("allergy", rf"i(?:'ve| have)?(?: got| have| suffer from)? {_ADV}(?:an? |have )?(?:severe |bad |serious |strong |nasty |mild |terrible )?(?:allerg(?:y|ies)|intolerance) (?:to|for|against) {_V}", "you are allergic to {v}"),
+    ("allergy", rf"my allerg(?:y|ies)(?: is| are|:) (?:to )?{_V}", "you are allergic to {v}"),
+    ("allergy", rf"(?P<v>[\w -]{{2,40}}?) (?:makes? me|gives? me) (?:break out|itch|sneeze|swell up|hives|a rash|rashes|an allergic reaction)\b.*", "you are allergic to {v}"),
     ("allergy", r"i(?:'ve| have)?(?: got| have| suffer from)? (?:an? )?(?:severe |bad |serious |strong |nasty |mild )?(?P<v>(?!food |some |few |no )[\w-]+(?: [\w-]+)?) allergy", "you are allergic to {v}"),
     ("allergy", rf"{_I_AM} (?P<v>lactose|gluten)[ -]intolerant", "you are allergic to {v}"),
     ("not dislike", rf"i {_NOT} (?:really |actually )?(?:hate|dislike|mind) {_V}", "you don't mind {v}"),
@@ -69,21 +74,27 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("dislike", rf"i {_ADV}(?:{_NOT}) {_ADV}care for {_V}", "you don't like {v}"),
     ("dislike", rf"(?:{_I_AM}) (?:not|no longer) (?:really |very |so |much )?(?:a (?:big |huge |great )?(?:fan|lover) of|fond of|into|keen on|crazy about) {_V}", "you don't like {v}"),
     ("dislike", rf"i {_ADV}(?:hate|dislike|detest|loathe|despise|{_CANT} {_ADV}(?:stand|bear)) {_V}", "you don't like {v}"),
-    ("dislike", r"(?P<v>[\w -]{2,40}?) (?:is|are) (?:not my thing|disgusting|gross|yucky|not for me)\b.*", "you don't like {v}"),
+    ("dislike", r"(?P<v>(?!that\b|this\b|it\b|the\b|[\w' -]*\b(?:food|lunch|dinner|soup|weather)\b)[\w -]{2,40}?) (?:is|are)(?:n'?t| not) (?:really )?(?:my (?:thing|cup of tea)|for me)\b.*", "you don't like {v}"),
+    ("like", r"(?P<v>(?!that\b|this\b|it\b)[\w -]{2,40}?) (?:is|are) (?:totally |really |so |just )?(?:my (?:thing|jam|passion))\b.*", "you like {v}"),
+    ("dislike", rf"(?P<v>(?!that\b|this\b|it\b)[\w -]{{2,40}}?)[,?]? i {_ADV}(?:hate|detest|despise|{_CANT} (?:stand|bear)|{_NOT} {_ADV}like)\W*$", "you don't like {v}"),
+    ("like", rf"(?P<v>(?!that\b|this\b|it\b|what\b)[\w -]{{2,40}}?)[,?]? i {_ADV}(?:love|adore|like)\W*$", "you like {v}"),
+    ("like", rf"{_I_AM} an? (?!.*\bof\b){_ADV}(?:big |huge |massive |great |total |lifelong |proper )*(?P<v>[\w' -]{{2,30}}?) (?:fan|lover|addict|nerd|geek|enthusiast)\b.*", "you like {v}"),
     ("like", rf"i(?!'?d\b) {_ADV}{_LIKE} {_V}", "you like {v}"),
     ("like", rf"i(?:'ve| have) (?:always )?(?:loved|liked|enjoyed) {_V}", "you like {v}"),
-    ("like", rf"{_I_AM} {_ADV}{_LIKE_BE} {_V}", "you like {v}"),
+    ("like", rf"(?:{_I_AM}|i(?:'ve| have) been) {_ADV}{_LIKE_BE} {_V}", "you like {v}"),
     ("like", rf"my (?:hobby|hobbies|interests?|passions?) (?:is|are|include) {_V}", "you like {v}"),
     ("not lives", rf"i {_NOT} (?:actually )?live {_V}", "you don't live {v}"),
     ("not lives", rf"i no longer live {_V}", "you don't live {v}"),
     ("lives", rf"(?:i|we)(?:'m| am|'ve| have|'re| are)? {_ADV}(?:lives?|living|reside|residing|lived|based|stay|staying|been living|located|settled)(?: now| currently| here)? (?P<v>(?:in|at|near|on|outside|by|close to|next to|just outside) .+)", "you live {v}"),
-    ("lives", rf"(?:i|we)(?:'ve| have| just)*(?: just| recently)? (?:moved|relocated)(?: back)?(?: from .+?)? to {_V}", "you live in {v}"),
+    ("lives", rf"(?:i|we|my family)(?:'ve| have| just)*(?: just| recently| finally| actually)* (?:moved|relocated)(?: back| house)?(?: from .+?)?(?: here)? to (?P<v>(?!the\b|another\b|a\b|bed|work|on\b).+)", "you live in {v}"),
+    ("lives", rf"{_I_AM} {_ADV}(?P<v>in (?-i:[A-Z])[\w'-]+(?:,? (?-i:[A-Z])[\w'-]+)?)(?: now| rn| atm| at the moment| these days| right now)?\W*$", "you are {v}"),
     ("lives", r"my (?:home|house|flat|apartment|place) is (?P<v>(?:in|at|near|on) .+)", "you live {v}"),
     ("not from", rf"{_I_AM} not {_ADV}from {_V}", "you are not from {v}"),
-    ("from", rf"(?:i|i'?m|i am|i was|i'?ve) {_ADV}(?:from|come from|came from|hail from|born in|born and raised in|grew up in|raised in) (?P<v>(?!work|school|home|there|here|now\b).+)", "you are from {v}"),
+    ("from", rf"(?:i|i'?m|i am|i was|i'?ve) {_ADV}(?:from|come from|came from|hail from|born in|born and raised in|born (?:&|n) raised in|grew up in|raised in) (?P<v>(?!work|school|home|there|here|now\b|the future|another\b|a different|(?:19|20)\d\d).+)", "you are from {v}"),
     ("diet", rf"{_I_AM} {_ADV}(?:an? )?(?P<v>(?:strict )?(?:vegetarian|vegan|pescatarian|veggie|muslim|halal|kosher|teetotal|diabetic))\b.*", "you are {v}"),
-    ("work", rf"i {_ADV}work {_ADV}(?P<v>(?:in|at|for|with|from) .+)", "you work {v}"),
-    ("job", rf"(?:i|i'm|i am) {_ADV}(?:work|working|employed) as {_V}", "you work as {v}"),
+    ("work", rf"(?:i|i'm|i am) {_ADV}work(?:ing)? {_ADV}(?P<v>(?:in|at|for|with|from) .+)", "you work {v}"),
+    ("job", rf"(?:i|i'm|i am) {_ADV}(?:work|working|employed) {_ADV}as {_V}", "you work as {v}"),
+    ("job", rf"i(?:'ve| have)?(?: just| recently)? (?:got|have|found|started|landed)(?: got)? (?:an? |my )?(?:new |first |part[- ]time |full[- ]time |summer |weekend |saturday )*(?:job|gig|work|position) as {_V}", "you work as {v}"),
     ("job", rf"my (?:job|profession|occupation) is {_V}", "your job is {v}"),
     ("study", rf"(?:i|i'm|i am) {_ADV}(?:study|studying|majoring in|major in) {_V}", "you study {v}"),
     ("job?&from", rf"{_I_AM} {_ADV}(?P<v>an? .+?),? (?:originally )?from (?P<w>.+)", "you are {v}"),
@@ -91,25 +102,27 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("pet", rf"(?:i|we)(?:'ve| have)?(?: also)?(?: got| have| own| keep| adopted| just got)? (?:an? |one |this )?(?P<p>)(?:[\w-]+ ){{0,2}}?(?P<k>{_PETS})(?:,? (?:that is |which is |who is |that's |who's |and (?:his|her|its) name is |and (?:he|she|it)(?:'s| is) )?(?:called|named|whose name is|by the name of)?|,|:| -)? (?P<v>(?-i:[A-Z])[\w'-]+|(?<=called )[\w'-]+|(?<=named )[\w'-]+|(?<=name is )[\w'-]+)\W*$", "your {k} is called {v}"),
     ("attr name", r"(?:i|we)(?:'ve| have)?(?: also)?(?: got| have)? (?:an? |one )(?:[a-z]+ )??(?P<k>[a-z]+) (?:called|named|whose name is|by the name of) (?P<v>[\w'-]+)", "your {k} is called {v}"),
     ("not have", rf"i (?:don'?t|do not|no longer) have (?:an? |any )?{_V}", "you don't have {v}"),
-    ("have", r"(?:i|we)(?:'ve| have)?(?: also| only)?(?: got| have| own) (?P<v>(?:an? |one |two |three |four |five |six |seven |\d+ |many |some |twin )(?!question|problem|lot|bit|few|request|idea|feeling|headache|cold|look|nice|good|great).+)", "you have {v}"),
+    ("have", r"(?:i|we)(?:'ve| have)?(?: also| only)?(?: got| have| own) (?P<v>(?:an? |one |two |three |four |five |six |seven |\d+ |many |some |twin )(?!on\b|in\b|out\b|points|percent|mins?\b|minutes|hours|question|problem|lot|bit|few|request|idea|feeling|headache|cold|look|nice|good|great|test|exam|quiz|meeting|class|lesson|\d+ (?:on|in|out)|\d+\W*$|\d (?:in|on|out)).+)", "you have {v}"),
+    ("attr:surname", r"my (?:last|family|sur) ?name(?:'s| is|:)? (?P<v>.+)", "your surname is {v}"),
+    ("attr:nickname", r"my nick ?name(?:'s| is|:)? (?P<v>.+)", "your nickname is {v}"),
     ("attr name", r"my (?P<k>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)(?:'?s)? name(?:'s| is|:| was) (?P<v>.+)", "your {k}'s name is {v}"),
-    ("attr name", rf"my {_K}(?: is|'s|'?s| are|) (?:called|named) {_V}", "your {k} is called {v}"),
+    ("attr name", rf"(?:my|our) {_K}(?: is|'s|'?s| are|) (?:called|named) {_V}", "your {k} is called {v}"),
     ("attr name", r"the name of my (?P<k>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?) is (?P<v>.+)", "your {k} is called {v}"),
     ("attr name?", r"my (?P<k>(?:best |older |elder |younger |little |big |twin )?(?:brother|sister|wife|husband|son|daughter|friend|boss|teacher|mother|father|mum|mom|dad|cousin|uncle|aunt|girlfriend|boyfriend|cat|dog|roommate|neighbou?r|colleague|partner)),? (?P<v>(?-i:[A-Z])[\w-]+)\b.*", "your {k} is called {v}"),
     ("not attr", rf"my {_K}(?: is not| isn'?t|'s not| are not| aren'?t) {_V}", "your {k} is not {v}"),
-    ("attr", rf"my {_K}(?: is|'s| are|:| =) {_V}", "your {k} is {v}"),
+    ("attr", rf"my {_K}(?: is|'s| are|:| =| has to be| would be| has always been| must be) {_V}", "your {k} is {v}"),
+    ("attr", rf"(?P<k>(?:favou?rite|fave?) (?!thing about)[a-z][\w-]*(?: [a-z][\w-]*)??)(?: is|'s| are|:| =| has to be| would be| -|,) {_V}", "your {k} is {v}"),
     ("attr", r"(?P<v>[\w' -]{1,40}?)(?: is|'s| are) (?:also )?my (?P<k>[\w' -]{2,40})\W*$", "your {k} is {v}"),
     ("dislike", r"no (?P<v>(?:chill?i(?:es)?|spicy .*|spice|onions?|garlic|peanuts?|nuts?|coriander|cilantro|meat|pork|beef|fish|eggs?|celery|tomato(?:es)?|potato(?:es)?)\b.*)", "you don't want {v}"),
-    ("avoid", r"(?:nothing|not too|not|without) (?P<v>(?:spicy|hot|chill?i(?:es)?|spice)\b.*)", "you want nothing {v}"),
+    ("avoid", r"(?:nothing|not too|not|without) (?P<v>(?:spicy|hot|chill?i(?:es)?|spice)\b(?!.*\b(?:today|news|outside)).*)", "you want nothing {v}"),
+    ("attr:year", rf"(?:i'?m|i am) {_ADV}in (?P<v>(?:(?:year|grade) \w+|(?:form|class) \d+\w?)\b|(?:my )?(?:\w+(?:st|nd|rd|th)|first|second|third|final|last|senior|junior|freshman|sophomore) (?:year|grade)\b.*)", "you are in {v}"),
     ("does", rf"i {_ADV}(?P<k>{_VERBS}) {_V}", "you {k} {v}"),
     ("does", rf"(?:{_I_AM}|i(?:'ve| have) been) {_ADV}(?P<k>learning|studying|saving|looking for|playing|reading|writing|planning|training for|training|watching|preparing for|working on|saving for|teaching|building|getting|flying to|going to|travell?ing to|visiting|married to|engaged to|afraid of|scared of) {_V}", "you are {k} {v}"),
-    ("it", r"(?:it'?s|it is|it should be|i mean|i meant|that should be|make that|make it|rather) {_V}".replace("{_V}", _V), "{v}"),
-    ("not it", r"(?:it'?s not|it is not|it isn'?t|not) (?P<v>[\w' -]{2,40})", "{v}"),
 )  # fmt: skip
 STATEMENTS = tuple((kind, re.compile(pattern, re.I), say) for kind, pattern, say in _TABLE)
 
 LEAD = re.compile(  # how a statement can begin; nothing else is worth trying
-    r"(?:i\b|i'|im\b|ive\b|my\b|we\b|we'|the\b.{0,12}\bname|name|call|u can|you can|you may|you should|please|just|everyone|everybody|people|friends|they|most people|all\b|don'?t|do not|stop|never"
+    r"(?:our\b|fav|you'?re\b|you are\b|can'?t|cannot|usually|always|most|at school|.{2,40} (?:makes?|gives?) me|.{2,40} (?:is|are|isn'?t|aren'?t)\b.{0,16} (?:thing|jam|passion|me|tea)\b|.{2,40}[,?]? i\b.{0,30} (?:hate|detest|despise|stand|bear|like|love|adore)\W*$|i\b|i'|im\b|ive\b|my\b|we\b|we'|the\b.{0,12}\bname|name|call|u can|you can|you may|you should|please|just|everyone|everybody|people|friends|they|most people|all\b|don'?t|do not|stop|never"
     r"|this is|it'?s|it is|it should|aged?\b|no\b|not\b|nothing|without|that should|make|rather|.{1,40}(?:\bis|\bare|'s) (?:also )?my\b|.{1,40} (?:is|are) (?:not|disgusting|gross|yucky)|[A-Z][\w'-]+ (?:here|speaking))",
     re.I,
 )
@@ -121,7 +134,7 @@ REQUEST = re.compile(
     rf"(?:\W*(?:hi|hello|hey|ok|please|and|so)\W+)*(?:{_META})(?!what|who|where|when|how|which|why)", re.I
 )
 FILLER = re.compile(
-    rf"(?:(?:hi+|hello+|hey+|yo|typo|in my (?:free|spare) time|on weekends|at weekends|hiya|well|so|ok|okay|oh|um+|uh|and|but|also|actually|btw|by the way|please|no(?=[,.!;:]| i\b| my\b| it)|nope|sorry|yes|yeah|yep|fyi|"
+    rf"(?:(?:ngl|ugh+|lol|lmao|haha+|tho|imo|heads up|omg|aw+|yea|yup|ya|alright|right|look|listen|basically|honestly though|not gonna lie|not going to lie|fun fact|random fact|to be fair|tbf|guess what|greetings|yo+|heyy+|jk|just kidding|not anymore|turns out(?: that)?|it turns out(?: that)?|apparently|(?:i )?(?:just )?(?:found out|learned|discovered)(?: that)?|the (?:test|doctors?|tests) (?:showed|says?|said)(?: that)?|(?:i'?d|i would) say(?: that)?|literally|anyway|anyways|obviously|of course|speaking of which|coincidentally|funny enough|oh yeah|oh and|hi+|hello+|hey+|yo|typo|in my (?:free|spare) time|on weekends|at weekends|hiya|well|so|ok|okay|oh|um+|uh|and|but|also|actually|btw|by the way|please|no(?=[,.!;:]| i\b| my\b| it)|nope|sorry|yes|yeah|yep|fyi|"
     r"hey there|hi there|hello there|good (?:morning|afternoon|evening)|just so you know|you know(?: that)?|i think(?: that)?|i guess|i believe|i mean(?= i| my)|"
     r"in fact|to be honest|honestly|tbh|note that|for your information|let me introduce myself|nice to meet you|let me tell you(?: that)?|"
     r"i(?:'d| would) like you to (?:know|remember|note)(?: that)?|i want you to (?:know|remember)(?: that)?|i should (?:say|mention|tell you)(?: that)?|"
@@ -133,26 +146,35 @@ FILLER = re.compile(
 )
 _VERB_START = (
     r"(?:(?:really |also |absolutely |currently |now |especially )*(?:like|love|live|hate|enjoy|work|come from|can'?t|cannot|don'?t|do not|prefer|play|speak|have|study|dislike|"
-    r"am|was born|detest|adore|avoid|never eat|drive|own|collect|used to|would|will|want|need|eat|drink|grew up|moved to))\b"
+    r"am|allergic to|obsessed with|born|was born|detest|adore|avoid|never eat|drive|own|collect|used to|would|will|want|need|eat|drink|grew up|moved to))\b"
 )
 SPLIT = re.compile(
     r"[.!;…]+(?=\s|$)|\n|\s[-–—]+\s|(?<=[?])\s"
-    r"|,?\s*\b(?:and|but|so|because|while|although|though|yet|whereas|plus|then|also|cause|cuz|bc|however)\b,?\s+(?=(?:also |now |currently |actually |by the way,? )*(?:i|i'?m|my|call|you can|i'?ve|we|it's|he|she|his|her|they|their|what|where|who|how|do|can|could|please)\b)"
+    r"|,?\s*\b(?:and|but|so|because|while|although|though|yet|whereas|plus|then|also|cause|cuz|bc|however)\b,?\s+(?=(?:also |now |currently |actually |honestly |tbh |apparently |turns out |it turns out |lately |recently |by the way,? |btw,? )*(?:i|i'?m|my|call|you can|i'?ve|we|it's|he|she|his|her|they|their|what|where|who|how|do|can|could|please)\b)"
     rf"|(?:,\s*(?:and|but)?|\s+and|\s+but|\s&)\s+(?={_VERB_START})"
-    r"|(?<!not)\s*,\s*(?=(?:and |but |so |also |though |or |btw |by the way )*(?:i|i'?m|my|it's|it is|i'?ve|call me|not|no|what|where|who|how|which|can|could|do|does|please|nice|he|she|his|her|they|from|thanks?|thank|right|correct|aged?|isn't|a|an|and you|you|living|your|originally|actually|sorry|we|\d+)\b)",
+    r"|(?<!not)\s*,\s*(?=(?:and |but |so |also |though |or |btw |by the way )*(?:i|i'?m|my|it's|it is|i'?ve|call me|not|no|what|where|who|how|which|can|could|do|does|please|nice|hello|hi|hey|lol|he|she|his|her|they|from|allergic|thanks?|thank|right|correct|aged?|isn't|a|an|and you|you|living|your|originally|actually|sorry|we|\d+)\b)",
     re.I,
 )
 PAST = re.compile(
     r"(?:i (?:used to|once|formerly|previously)\b|i (?:was|had been|lived|worked|liked|loved|hated) .*\b(?:when i was|as a (?:child|kid)|ago|back then|in the past|before)\b|in the past|when i was)",
     re.I,
 )
-SUBJECT = ""  # a clause that begins a message without a subject
+SUBJECT = "I "  # a clause that begins a message without a subject, and plainly speaks of its writer
+DROPPED_FIRST = re.compile(
+    r"(?:really |absolutely |just |honestly |also |lowkey |totally |only |recently |still |currently )*(?:(?:love|adore|hate|detest|despise|enjoy|dislike|prefer|can'?t (?:stand|bear|get enough of|live without)) (?!it\b|to\b|this\b|that\b|you\b|when\b|how\b|from\b|is\b|at\b|them\b|him\b|her\b|u\b|for\b)"
+    r"|(?:a )?(?:big |huge |massive |great |not a |not a big |not much of a )*fan of|not (?:really |that )?(?:into|keen on|fond of)|obsessed with|allergic to|lactose intolerant|born and raised|born in|based in|living in|originally from|turned \d|turned \w+teen|(?:got|have|started) an? .{0,20}job as|works? as an?\b|working as an?\b|studying|vegan\W*$|vegetarian\W*$|(?:(?:just|recently) )?moved to (?-i:[A-Z])|live in (?-i:[A-Z])|got an? (?:dog|cat|puppy|kitten|hamster))", re.I,
+)
 DROPPED = re.compile(
     rf"(?:{_VERB_START}|from \w|an? \w|living in|originally from|based in|allergic to|born (?:in|on)|aged? \d|\d+ years old|\d{{1,2}}\W*$|not (?:a |very |so )?\w)",
     re.I,
 )
 _AM_START = re.compile(
-    r"(?:from|an?|living|originally|based|allergic|aged?|\d+|not|born|vegetarian|vegan|married)\b", re.I
+    r"(?:also )?(?:(?:really |absolutely |totally |also )*(?:obsessed|(?:big |huge |massive |great )*fan of|not (?:a|really|that|into|keen|fond|much)|lactose|studying|working)|from|an?|living|originally|based|allergic|aged?|\d+|not|born|vegetarian|vegan|married)\b", re.I
+)
+AGAINST = re.compile(r"(?:and |but )?(?:not|rather than|instead of) ", re.I)
+CHATTER = re.compile(  # words that no item of a list has: talk goes on
+    r"\b(?:i|i'?m|i'?ve|it|it's|its|they|he|she|we|you|u|me|us|him|that|this|there|who|which|what|is|are|was|were|been|be|being|has|had|have|does|did|don'?t|didn'?t|can|can'?t|could|will|would|should|won'?t|so|very|too|really|always|never|just|still|lol|lmao|haha+|tbh|btw|ngl|imo|though|every|last|since|ever|because|cause|cuz|if|when|while|where|how|sorry|thanks?|please|yum+|yay|ugh|omg|xd|same|mostly|mainly|especially|obviously|honestly|literally|saw|went|got|made|took|bought|ate|love|hate|know|think|hope|wish|guess|mean|late|fine|ok|okay|today|tonight|tomorrow|yesterday|now|rn|atm|again|already|yet|lovely|nice|great|cool|cute|funny|weird|crazy|right|isn'?t|aren'?t|short for|times|raining|snowing|freezing|boiling|hot today|cold|boring|worst|best|true|false|wrong|over|done|gone|broken|dead|only|almost|allergic|allergy)\b",
+    re.I,
 )
 FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|i'd|i've)\b", re.I)
 BLOCKED = re.compile(
@@ -165,7 +187,7 @@ BLOCKED = re.compile(
     re.I,
 )  # fmt: skip
 QUESTION = re.compile(
-    r"\?\W*$|^\W*(?:and |but |so |ok |please )*(?:what|what'?s|where|where'?s|who|who'?s|when|which|why|how|do|does|did|am|is|are|can|could|would|will|have you|should|whats|wheres|guess|"
+    r"\?\W*$|^\W*(?:and |but |so |ok |please )*(?:what|what'?s|where|where'?s|who|who'?s|when|which|why|how|do|does|did|am|is|are|can(?!')|could|would|will|have you|should|whats|wheres|guess|"
     r"(?:can you |please )?(?:tell me|remind me|say|name) (?:again )?(?:my|what|where|who|how|when|which|about|something|if|whether|everything|all)|i forgot (?:my|what|where|who|how)|i wonder|i want to know|i don'?t (?:know|remember) (?:my|what|where|who|how)|i'?m (?:wondering|asking))\b",
     re.I,
 )  # fmt: skip
@@ -200,8 +222,21 @@ _JOIN = re.compile(
 )
 
 
+_GREETED = re.compile(r"\W*(?:hi+|hello|hey+|yo|hiya|good (?:morning|evening|afternoon))\b[ ,!.]*(?:guys|all|everyone|there)?[ ,!.]*(?P<it>(?:it'?s|this is) )(?=(?-i:[A-Z]))", re.I)
+_ALLERGIC = re.compile(  # "I can't eat nuts, allergic": what the allergy is to stands before it
+    rf"(?:\b{_CANT} (?:have|eat|drink|touch)|\b(?:don'?t|never) (?:eat|drink)|\bno) (?P<v>[\w' -]{{2,40}}?)(?: for me)?(?: please)?(?:[,;.!—–-]+ ?|,? (?:because|cause|cuz|bc|as|since) )(?:(?:i'?m|i am|i have an|it'?s an|i've got an) )?(?:\w+ )?(?:allergic|allergy)(?: to (?:it|them|that|those))?\W*$",
+    re.I,
+)
+
+
 def joined(sentence: str) -> str:
     """ "I have a dog, his name is Rex" -> "I have a dog called Rex": the name goes to the dog."""
+    greeted = _GREETED.match(fold(sentence))
+    if greeted:
+        sentence = sentence[: greeted.start("it")] + "I'm " + sentence[greeted.end() :]
+    because = _ALLERGIC.search(fold(sentence))
+    if because:
+        sentence = f"{sentence[: because.end('v')]}. I'm allergic to {sentence[because.start('v') : because.end('v')]}"
     match = _JOIN.search(fold(sentence))
     return sentence[: match.end("a")] + " called " + sentence[match.end() :] if match else sentence
 
@@ -265,7 +300,7 @@ NOT_NAMES = frozenset(
     intolerant intolerant passionate fond keen into crazy tea coffee spicy mine ours overwhelmed feeling
     having making getting taking stressed ashamed proud jealous lonely alone online offline outside inside
     upstairs downstairs okay-ish alright stuck blind deaf left-handed right-handed vegetarians starving
-    freezing
+    freezing team
     """.split()  # noqa: SIM905
 )  # fmt: skip
 _TITLES = ("dr.", "mr.", "mrs.", "ms.", "prof.", "dr", "mr", "mrs", "ms", "miss", "sir")
@@ -291,7 +326,7 @@ _PLACE_END = re.compile(
     r",? \b(?:and|but|with|now|since|for (?:\d|a|the|many|some|several|\w+ years)|because|where|which|but|at the moment|right now|these days|currently|anymore|any more|any longer|together|by myself|alone|originally|as well|too|though|when|so|after|before|until|last|this|\d+ years)\b.*",
     re.I,
 )
-_TAIL = re.compile(r"(?:[ ,]+(?:too|as well|very much|a lot|so much|the most|the best|most|best|more than anything(?: else)?|btw|by the way|please|thanks|thank you|lol|haha+|now|at the moment|right now|these days|currently|you know|though|ok|okay|at all|anymore|any more|i think|actually|as you know|unfortunately|really|remember that|:\)+|:d|xd|instead|in general|either|and so on|etc\.?|today|this year|already|though|if that helps|for your information|either|mate|man|dude|yay|always|still|sadly|much))+$|(?:\s+(?:because|since|when|while|whenever|so please|so you|so i|so don't|as i|as it|but|which|if|and (?:i|you|he|she|they|we|it)|even though|in case|do you|can you|could you|what|ever since) .*)$", re.I)  # fmt: skip
+_TAIL = re.compile(r"(?:[ ,]+(?:too|as well|very much|a lot|so much|the most|the best|most|best|more than anything(?: else)?|btw|by the way|please|thanks|thank you|lol|haha+|now|at the moment|right now|these days|currently|you know|though|ok|okay|at all|anymore|any more|i think|actually|as you know|unfortunately|really|remember that|:\)+|:d|xd|instead|in general|either|and so on|etc\.?|today|this year|already|though|if that helps|for your information|either|mate|man|dude|yay|always|still|sadly|much|tbh|ngl|honestly|fr|rn|atm|imo|lmao|omg|haha|lately|obviously|of course|to be honest|to be fair|tbf|not gonna lie|yeah|here|x+|innit|literally|all the time|every (?:single )?day|so far|alot|like crazy|loads|tho|sorry|if you must know|for sure|last (?:week|month|year|summer|night)|in (?:january|february|march|april|june|july|august|september|october|november|december)))+$|(?:\s+(?:because|since|when|while|whenever|so please|so you|so i|so don't|as i|as it|but|which|if|and (?:i|you|he|she|they|we|it)|even though|in case|do you|can you|could you|what|ever since) .*)$", re.I)  # fmt: skip
 _REJECTED = re.compile(r",? (?:and )?(?:not|rather than|instead of) (?P<v>.+)$", re.I)
 _CONTRAST = re.compile(r"^(?P<no>.+?),? (?:but|it'?s|it is|i'?m|rather) (?P<yes>.+)$", re.I)
 _JOB_END = re.compile(
@@ -348,9 +383,13 @@ def is_valid(kind: str, value: str, strict: bool | str) -> bool:
     """A last look at a value, by kind; `strict` where the pattern alone proves little ("I'm ...")."""
     if kind in ("name", "attr name", "pet"):
         return is_name(value, strict)
-    if kind == "job" and strict:
-        return len(value.split()) <= 5 and not _NOT_JOBS.search(value)
-    if kind in ("like", "dislike", "attr", "allergy", "avoid", "it", "not it"):
+    if kind == "job":
+        return len(value.split()) <= 5 and not (strict and _NOT_JOBS.search(value)) and "team" not in value
+    if kind in ("attr", "have", "does", "study") and (_FLEETING.match(value) or (kind in ("does", "study") and _HERE_AND_NOW.match(value))):
+        return False
+    if kind in ("like", "dislike", "avoid") and re.search(r"\b(?:this|that) is\b|^(?:where|another|your|said|u)\b", value, re.I):
+        return False
+    if kind in ("like", "dislike", "attr", "allergy", "avoid", "can", "it"):
         return (
             not re.match(
                 r"(?:it|that|this|them|him|her|you|when|how|what|the way|to (?:know|ask|order|have|see)|if|not|there|here|us|these|those|your|so|very|ok|okay|fine|true|right|correct)\b(?! (?:is|are) )",
@@ -360,6 +399,14 @@ def is_valid(kind: str, value: str, strict: bool | str) -> bool:
             and len(value.split()) <= 12
         )
     return True
+
+
+_FLEETING = re.compile(  # what is so now, and no fact about anybody
+    r"(?:so|too|very|really|such|still|always|already|about to|out of|on fire|not|killing|dead|late|tired|broken|sick|annoying|ready|done|over|gone|here|there|fine|ok|okay|asleep|loud|cold|hot|wet|empty|full|slow|down|off|lost|missing|sore|bad|good|great|awesome|amazing|awful|terrible|rubbish|the (?:best|worst)|like|being|acting|getting|going|making|dying|doing|hurting|calling|shouting|yelling|crashing|freezing|lagging|raining|cooking|coming|driving|sleeping|barking)\b"
+    r"|.*\b(?:today|tonight|tomorrow|yesterday|right now|this (?:morning|afternoon|evening|week)|next|later|in \d+ min\w*|another (?:bite|one|minute|word)|going|said)\b",
+    re.I,
+)
+_HERE_AND_NOW = re.compile(r"(?:go|sleep|eat|leave|cry|scream|die|pee|know|see|be|get (?:home|out)|in my room|home|hard|late|for (?:a|the|my) (?:test|exam)s?)\b", re.I)
 
 
 _KEY_KIND = {
@@ -377,13 +424,29 @@ def key_of(kind: str, key: str) -> str:
     """An attribute's key in one spelling: "Brother's" -> "brother", names marked: "brother name"."""
     key = fold(key).lower().strip()
     key = (
-        key.replace("favourite", "favorite")
+        re.sub(r"\bfave?\b", "favorite", key)
+        .replace("favourite", "favorite")
         .replace("colour", "color")
+        .replace("grey", "gray")
+        .replace("theatre", "theater")
+        .replace("maths", "math")
+        .replace("last name", "surname")
+        .replace("family name", "surname")
+        .replace("mum", "mom")
         .replace("neighbour", "neighbor")
         .replace("'s", "")
         .replace("bday", "birthday")
     )
     return f"{key} name" if kind in ("attr name", "pet") else key
+
+
+_PREPOSITION = re.compile(r"(?:in|at|near|on|outside|by)\b", re.I)
+
+
+def like_before(before: str, value: str) -> str:
+    """A correction's value in the frame of the value it corrects: "Leeds" after "in York" -> "in Leeds"."""
+    lead = _PREPOSITION.match(before)
+    return f"{lead.group()} {value}" if lead and not _PREPOSITION.match(value) else value
 
 
 def kind_of(kind: str, key: str) -> str:

@@ -104,8 +104,6 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("attr", rf"{_ME}的?(?P<k>{_KIN})(?:今年|现在|已经|才|是)*(?P<v>\d{{1,3}}个?(?:岁|月)半?大?)", "你{k}{v}"),
     ("attr", rf"{_ME}的?(?P<k>{_KIN})是(?P<v>[^，,]{{1,12}})", "你{k}是{v}"),
     ("does", rf"{_ME}{_ADV}(?P<k>{_VERBS}){_V}", "你{k}{v}"),
-    ("it", r"(?:是|应该是|应该叫|我是说|而是|叫|其实是|改成|换成)(?P<v>[^，,]{1,15})$", "{v}"),
-    ("not it", r"(?:不是|不叫|并不是)(?P<v>[^，,]{1,15})$", "{v}"),
 )  # fmt: skip
 STATEMENTS = tuple((kind, re.compile(pattern, re.I), say) for kind, pattern, say in _TABLE)
 
@@ -135,6 +133,9 @@ SUBJECT = "我"  # a message that begins without a subject speaks of its writer
 DROPPED = re.compile(
     r"(?!我|本人|他|她|它|你|您)(?:也|还|很|最|特别|非常|超|比较|平时|现在|目前|今年|都|就|同时|从小|一直|不太|不怎么|不是很|真的|有点|更|已经|刚|不再|家)*(?:叫(?!我)|来自|住|定居|居住|生活在|喜欢|爱|热爱|讨厌|不喜欢|不爱|不吃|不能|不喝|对.{1,12}过敏|养|有一|是|在.{1,12}(?:工作|上班|上学|读书|住)|\d{1,3}岁|.{1,3}岁|会|从事|做|当|学|吃素|不叫|名叫|可以吃|能吃|怕|搬|出生|老家|家乡|生日|的|职业|爱好|最喜欢|最爱|受不了|现居|[\u3400-\u9fff]{2,5}人$|正在|生于|吃不了|姓)"
 )
+DROPPED_FIRST = DROPPED
+AGAINST = re.compile(r"(?:而)?不是|不叫")
+CHATTER = re.compile(r"(?!x)x")
 FIRST_PERSON = re.compile(r"我|本人|俺")
 _OTHERS = (
     rf"(?:他们?|她们?|它|有人|别人|大家|人家|男主角?|女主角?|主角|书里|书上|电影里|歌词|歌里|课文里?|故事里|题目|剧里|广告|小[\u3400-\u9fff]|阿[\u3400-\u9fff]|老[王张李刘陈赵]|"
@@ -315,6 +316,11 @@ _KEY_KIND = {
     "爱好": "like",
     "专业": "study",
 }
+
+
+def like_before(before: str, value: str) -> str:
+    """A correction's value as it is."""
+    return value
 
 
 def kind_of(kind: str, key: str) -> str:

@@ -89,6 +89,15 @@ def _stem(word: str) -> str:
     return word
 
 
+def alike(one: str, other: str) -> bool:
+    """Whether two Russian words are forms of one word, going by their beginnings: "пауки" and "пауков"."""
+    if one == other or not (one > "а" and other > "а") or _CJK.match(one):
+        return one == other
+    longest = max(len(one), len(other))
+    shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return shared >= max(3, longest - (1 if longest <= 5 else 2))
+
+
 _EDGE = " \t\n.,;:!?。，；：！？、…~～-–—\"'“”‘’«»「」『』()（）[]【】*_"
 _TAIL_SYMBOLS = re.compile(r"[^\w)）%+#°'’!]+$|^[^\w(（#+'’-]+")
 
