@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from memlab.settings import Lab, connect
     from memlab.stores.base import EVERYONE, Hit, MemoryRecord, MemoryScope, VectorStore
     from memlab.stores.in_memory import InMemoryVectorStore
+    from memlab.stores.postgres import PostgresVectorStore
+    from memlab.stores.sqlite import SqliteVectorStore
     from memlab.tools import FunctionTool, record_event, tool
     from memlab.trace import Event, Trace
     from memlab.turn import AgentRunError
@@ -63,6 +65,8 @@ _HOMES = {
     "settings": "Lab connect",
     "stores.base": "EVERYONE Hit MemoryRecord MemoryScope VectorStore",
     "stores.in_memory": "InMemoryVectorStore",
+    "stores.postgres": "PostgresVectorStore",
+    "stores.sqlite": "SqliteVectorStore",
     "tools": "FunctionTool record_event tool",
     "trace": "Event Trace",
     "turn": "AgentRunError",

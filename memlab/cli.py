@@ -1,4 +1,4 @@
-"""The command `memlab`: tour, chat, lab, serve, doctor."""
+"""The command `memlab`: tour, chat, sweep, lab, serve, doctor."""
 
 from __future__ import annotations
 
@@ -71,12 +71,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter = argparse.ArgumentDefaultsHelpFormatter
         return commands.add_parser(name, help=text, description=text, parents=[common], formatter_class=formatter)
 
-    add("tour", "the story of lessons 1 to 4 in the terminal, every claim checked")
+    add("tour", "the story of lessons 1 to 7 in the terminal, every claim checked")
     chat = add("chat", "talk to the model, and see what each turn sends and costs")
     chat.add_argument("--memory", choices=("none", "full", "vector"), default="full", help="what a request carries")
     chat.add_argument("--model", help="another chat model, such as classroom-8k")
     chat.add_argument("--top-k", type=int, default=6, help="vector: send at most this many memories")
     chat.add_argument("--threshold", type=float, default=0.3, help="vector: the lowest cosine similarity")
+    sweep = add("sweep", "how retrieval does over top-k, threshold and ranking, on labelled conversations")
+    _add_sweep(sweep)
     lab = add("lab", "open JupyterLab on the lessons")
     lab.add_argument("--no-browser", action="store_true", help="only print the address")
     lab.add_argument("--port", type=int, help="where to listen; by default a free port from 8888")
@@ -87,6 +89,28 @@ def _parser() -> argparse.ArgumentParser:
     doctor = add("doctor", "what is wrong with this set-up, and what to do")
     doctor.add_argument("--no-request", action="store_true", help="send nothing to a live endpoint")
     return parser
+
+
+def _add_sweep(sweep: argparse.ArgumentParser) -> None:
+    listed = "separated by commas"
+    sweep.add_argument(
+        "dataset",
+        nargs="*",
+        default=["teaching"],
+        metavar="DATASET",
+        help="'teaching', or a file: LoCoMo or LongMemEval (.json), your transcript (.jsonl, .csv; with --questions), "
+        "a folder in the format of the teaching set, or both files of MADial-Bench",
+    )
+    sweep.add_argument("--questions", metavar="FILE", help="questions on your transcript: columns ask, evidence")
+    sweep.add_argument("--rank", default="cosine,bm25,hybrid", help=f"rankings, {listed}")
+    sweep.add_argument("--embedder", nargs="+", metavar="NAME", help="embedding models; by default that of the set-up")
+    sweep.add_argument("--top-k", default="1-20", help="as 1-20 or 1,3,6")
+    sweep.add_argument("--threshold", default="0:1:50", help="as from:to:how many, 0.2,0.3 or none")
+    stored = "what is stored of a turn, such as '{day} {speaker}: {text}'"
+    sweep.add_argument("--template", nargs="+", default=["{text}"], help=stored)
+    sweep.add_argument("--out", default="memlab-sweep", metavar="DIR", help="where the table and the pictures go")
+    sweep.add_argument("--jobs", type=int, default=1, help="processes at once; -1 for all cores")
+    sweep.add_argument("--yes", action="store_true", help="live: spend the price that is shown")
 
 
 def _tour(given: argparse.Namespace) -> int:
@@ -243,7 +267,13 @@ def _chat(given: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS = {"tour": _tour, "chat": _chat, "lab": _lab, "serve": _serve, "doctor": _doctor}
+def _sweep(given: argparse.Namespace) -> int:
+    from memlab.console_sweep import run
+
+    return run(given, console())
+
+
+_COMMANDS = {"tour": _tour, "chat": _chat, "sweep": _sweep, "lab": _lab, "serve": _serve, "doctor": _doctor}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,9 +24,9 @@ STOP_WORDS = frozenset(
     those to too up very was we were what when where which while who whom why will with would you your
     ll re ve d m don didn doesn isn wasn
     и в во не что он на я с со как а то все она так его но да ты к у же вы за бы по ее её мне было вот от меня еще ещё
-    нет о из ему когда даже ну ли если уже или ни быть был него до вас нибудь вам ведь там потом себя ей они тут где есть
-    для мы тебя их чем была сам чтоб без чего себе под будет кто этот того потому этого какой ним здесь этом мой моя моё
-    мои тем чтобы нее была были куда зачем всех при об это эта эти
+    нет о из ему когда даже ну ли если уже или ни быть был него до вас нибудь вам ведь там потом себя ей они тут где
+    есть для мы тебя их чем была сам чтоб без чего себе под будет кто этот того потому этого какой ним здесь этом
+    мой моя моё мои тем чтобы нее была были куда зачем всех при об это эта эти
     """.split()  # noqa: SIM905
 )
 STOP_CHARACTERS = frozenset("的了是我你他她它们这那有在吗呢吧啊就也都和与不没什么么哪怎为")
@@ -53,10 +54,14 @@ def tokenize(text: str) -> tuple[str, ...]:
     return tuple(tokens)
 
 
+_STEMMING = threading.Lock()  # a stemmer works on a word that it holds; stores search from several threads
+
+
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
     language = "russian" if "\u0400" <= word[0] <= "\u04ff" else "english"
-    stemmed: str = _stemmer(language).stemWord(word)
+    with _STEMMING:
+        stemmed: str = _stemmer(language).stemWord(word)
     return stemmed
 
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from memlab.errors import InvalidInputError
 from memlab.lexical import Bm25
-from memlab.vectors import FloatArray, IntArray, select_top_k
+from memlab.vectors import TIE, FloatArray, IntArray, check_top_k, select_top_k
 
 RANKS = ("cosine", "bm25", "hybrid", "recency", "mmr", "newest")
 """The ways to rank that every store knows."""
 
 
 def min_max(scores: FloatArray) -> FloatArray:
-    """Scores (..., n) moved to [0, 1] along the last axis; all 0 where they are all equal.
+    """Scores (..., n) moved to [0, 1] along the last axis; all 0 where they are all equal, within 1e-6.
 
     >>> min_max(np.array([2.0, 4.0, 3.0]))
     array([0. , 1. , 0.5])
@@ -27,8 +27,8 @@ def min_max(scores: FloatArray) -> FloatArray:
     if scores.shape[-1] == 0:
         return scores
     low, high = scores.min(axis=-1, keepdims=True), scores.max(axis=-1, keepdims=True)
-    span = np.where(high > low, high - low, 1.0)
-    return (scores - low) / span
+    differ = high - low > TIE  # one text embedded twice must not become the best and the worst
+    return np.where(differ, (scores - low) / np.where(differ, high - low, 1), 0)
 
 
 def fuse(cosine: FloatArray, lexical: FloatArray, weight: float = 0.5) -> FloatArray:
@@ -64,19 +64,47 @@ def mmr(cosine: FloatArray, vectors: FloatArray, top_k: int, diversity: float = 
 
         argmax  (1 - diversity) * cosine(question, d) - diversity * max over taken t of cosine(d, t)
 
-    `vectors` (n, d) have length 1. Source: Carbonell, Goldstein (1998).
+    `vectors` (n, d) have length 1. Of ties the newest is taken. Source: Carbonell, Goldstein (1998).
     """
+    check_top_k(top_k)
     taken: list[int] = []
-    redundancy = np.zeros(len(cosine), dtype=np.float32)
+    value = (1 - diversity) * cosine
+    redundancy = np.full(len(cosine), -np.inf, dtype=np.float32)
     left = np.ones(len(cosine), dtype=bool)
     while len(taken) < min(top_k, len(cosine)):
-        value = (1 - diversity) * cosine - (diversity * redundancy if taken else 0.0)
         best = int(np.flatnonzero(left)[select_top_k(value[left], 1)[0]])
         taken.append(best)
         left[best] = False
-        likeness = vectors @ vectors[best]
-        redundancy = likeness if len(taken) == 1 else np.maximum(redundancy, likeness)
+        redundancy = np.maximum(redundancy, vectors @ vectors[best])
+        value = (1 - diversity) * cosine - diversity * redundancy
     return np.array(taken, dtype=np.intp)
+
+
+def mmr_rows(
+    cosine: FloatArray,
+    likeness: FloatArray,
+    top_k: int,
+    threshold: float | None = None,
+    diversity: float = 0.5,
+) -> IntArray:
+    """`mmr` of many questions at once, among the candidates whose cosine is at least `threshold`.
+
+    `cosine` (questions, n), `likeness` (n, n) the cosine of each candidate with each. Returns positions
+    (questions, top_k or n if that is less); where fewer pass the threshold, one that does not stands in their place.
+    """
+    check_top_k(top_k, threshold)
+    count, rows = cosine.shape[1], np.arange(len(cosine))
+    left = np.ones(cosine.shape, dtype=bool) if threshold is None else cosine >= float(threshold)
+    redundancy = np.full(cosine.shape, -np.inf, dtype=np.float32)
+    value, taken = (1 - diversity) * cosine, np.empty((len(cosine), min(top_k, count)), dtype=np.intp)
+    for place in range(taken.shape[1]):
+        value = np.where(left, value, -np.inf)
+        best = count - 1 - (value >= value.max(axis=1, keepdims=True) - TIE)[:, ::-1].argmax(axis=1)
+        taken[:, place] = np.where(left[rows, best], best, cosine.argmin(axis=1))
+        left[rows, best] = False
+        redundancy = np.maximum(redundancy, likeness[best])
+        value = (1 - diversity) * cosine - diversity * redundancy
+    return taken
 
 
 def needs_cosine(rank: str, threshold: float | None) -> bool:
@@ -101,7 +129,8 @@ def rank_candidates(
     Parameters
     ----------
     rank : one of `RANKS`.
-    top_k, threshold : at most `top_k` of those whose cosine is at least `threshold`.
+    top_k, threshold : at most `top_k` of those whose cosine is at least `threshold`. Raises InvalidInputError for a
+        negative top_k or a threshold that is NaN.
     cosine : similarity of each candidate with the question (n,), oldest first; any values where `needs_cosine`
         says no.
     query : the question as text, for "bm25" and "hybrid".
@@ -109,10 +138,11 @@ def rank_candidates(
     """
     if rank == "cosine":
         return cosine, select_top_k(cosine, top_k, threshold)
+    check_top_k(top_k, threshold)
     scores = _scores(rank, cosine, query, texts)
     if threshold is None and rank != "mmr":
         return scores, select_top_k(scores, top_k)
-    eligible = np.arange(len(cosine)) if threshold is None else np.flatnonzero(cosine >= threshold)
+    eligible = np.arange(len(cosine)) if threshold is None else np.flatnonzero(cosine >= float(threshold))
     if rank != "mmr":
         return scores, eligible[select_top_k(scores[eligible], top_k)]
     assert vectors is not None

@@ -23,6 +23,7 @@ from memlab.messages import clean_text
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
+    from memlab.clients.cache import CachedEmbedder
     from memlab.clients.chat_completions import OpenAIChatCompletionClient
     from memlab.clients.embedder import OpenAIEmbedder
     from memlab.clients.meter import Meter
@@ -186,6 +187,16 @@ class Lab:
         from memlab.clients.embedder import OpenAIEmbedder
 
         return OpenAIEmbedder(self.sync_client, model, dimensions)
+
+    def cached_embedder(self, embedder: OpenAIEmbedder | None = None, path: str | Path | None = None) -> CachedEmbedder:
+        """An embedder that keeps its vectors on disk, so that nothing is paid for twice.
+
+        `embedder` is this connection's by default, `path` the file `.memlab/embeddings.sqlite` in the working
+        directory.
+        """
+        from memlab.clients.cache import CachedEmbedder
+
+        return CachedEmbedder(embedder or self.embedder, path or Path(".memlab", "embeddings.sqlite"))
 
     def embedding_models(self) -> list[str]:
         """The embedding models to compare: those installed offline; live the one that was chosen."""

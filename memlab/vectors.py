@@ -60,6 +60,10 @@ def normalize(vectors: ArrayLike, name: str = "vectors") -> FloatArray:
     Raises InvalidInputError naming the first row that is zero, NaN or infinite.
     """
     matrix = as_matrix(vectors, name)
+    if matrix.dtype == np.float32:  # the usual case, in two passes
+        lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+        if ((lengths > 1e-15) & (lengths < 1e15)).all():
+            return matrix / lengths[:, None]
     # Dividing by the largest entry first keeps the squares of very large and very small numbers in range.
     largest = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
     bad = ~(np.isfinite(largest) & (largest > 0)).ravel()
@@ -114,10 +118,7 @@ def select_top_k(scores: FloatArray, top_k: int, threshold: float | None = None)
     >>> select_top_k(np.array([0.9, 0.2, 0.9, 0.5]), top_k=3, threshold=0.3)
     array([2, 0, 3])
     """
-    if not isinstance(top_k, int | np.integer) or top_k < 0:
-        raise InvalidInputError(f"top_k is {top_k!r}; it must be a whole number, 0 or more")
-    if threshold is not None and math.isnan(threshold):
-        raise InvalidInputError("threshold is NaN; it must be a number, or None for no threshold")
+    check_top_k(top_k, threshold)
     scores = np.asarray(scores)
     if scores.ndim != 1:
         raise InvalidInputError(f"scores have shape {scores.shape}; one score for each candidate, (n,), is needed")
@@ -128,11 +129,20 @@ def select_top_k(scores: FloatArray, top_k: int, threshold: float | None = None)
     best = (np.partition(scores, count - top_k)[count - top_k :] if top_k < count else scores).tolist()
     if any(map(math.isnan, best)):
         raise InvalidInputError("scores hold NaN: a vector was not a number")
-    floor = -math.inf if threshold is None else threshold
+    # A plain float is compared in the precision of the scores, so that 0.7 passes a threshold of 0.7 in float32, too.
+    floor = -math.inf if threshold is None else float(threshold)
     if top_k < count:  # what ties with the last place competes for it; twice the tie leaves room for rounding
         floor = max(floor, best[0] - 2 * TIE)
     chosen = (scores >= floor).nonzero()[0]
     return np.array(_newest_first_in_ties(chosen.tolist(), scores[chosen].tolist())[:top_k], dtype=np.intp)
+
+
+def check_top_k(top_k: int, threshold: float | None = None) -> None:
+    """Refuse a top_k that is negative or no whole number, and a threshold that is NaN."""
+    if not isinstance(top_k, int | np.integer) or top_k < 0:
+        raise InvalidInputError(f"top_k is {top_k!r}; it must be a whole number, 0 or more")
+    if threshold is not None and math.isnan(threshold):
+        raise InvalidInputError("threshold is NaN; it must be a number, or None for no threshold")
 
 
 def _newest_first_in_ties(positions: list[int], scores: list[float]) -> list[int]:

@@ -23,15 +23,15 @@ SHORTEST = 4  # shorter secrets turn up by chance, within a number or a name
 class Capture(logging.Handler):
     """Keeps every record, at every level."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "memlab") -> None:
         super().__init__(logging.NOTSET)
+        self.logger = logging.getLogger(name)
         self.records: list[logging.LogRecord] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)
 
     def __enter__(self) -> Capture:
-        self.logger = logging.getLogger("memlab")
         self.level, self.disabled = self.logger.level, logging.root.manager.disable
         self.logger.setLevel(logging.DEBUG)
         logging.disable(logging.NOTSET)
@@ -51,8 +51,8 @@ class Capture(logging.Handler):
 
 def shown(record: logging.LogRecord, with_message: bool = True) -> str:
     """All that a handler could write of one record, beside its place in the code."""
-    parts = [repr(record.args), str(record.exc_text), str(record.stack_info)]
-    if with_message:
+    parts = [repr(record.args or ()), record.exc_text or "", record.stack_info or ""]
+    if with_message or not record.args:  # without arguments, the message may be an f-string
         parts += [str(record.msg), record.getMessage()]
     if record.exc_info:
         parts += traceback.format_exception(*record.exc_info)
@@ -62,8 +62,8 @@ def shown(record: logging.LogRecord, with_message: bool = True) -> str:
 
 
 @contextmanager
-def watching(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """Raises AssertionError at its end if a record of memlab held what was said in a run. Gives the secrets so far.
+def watching(monkeypatch: pytest.MonkeyPatch, logger: str = "memlab") -> Iterator[set[str]]:
+    """Raises AssertionError at its end if a record of `logger` held what was said in a run. Gives the secrets so far.
 
     Where a provider opted in to sensitive logs, through `enable_sensitive_telemetry_data`, nothing is judged.
     """
@@ -87,7 +87,7 @@ def watching(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         "__post_init__",
         lambda options: opted_in.append(True) if options.enable_sensitive_telemetry_data else None,
     )
-    with Capture() as capture:
+    with Capture(logger) as capture:
         yield secrets
     if not opted_in:
         kept = [secret for secret in secrets if len(secret.strip()) >= SHORTEST]

@@ -54,7 +54,7 @@ def complaint(process) -> str:
 
 def test_alone_it_prints_help(capsys):
     assert cli.main([]) == 0
-    assert re.findall(r"^    (\w+)  ", capsys.readouterr().out, re.M) == ["tour", "chat", "lab", "serve", "doctor"]
+    assert re.findall(r"^    (\w+)  ", capsys.readouterr().out, re.M) == ["tour", "chat", "sweep", "lab", "serve", "doctor"]
 
 
 def test_version(capsys):

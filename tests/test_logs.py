@@ -205,9 +205,9 @@ async def test_the_watcher_knows_what_was_said(monkeypatch, tmp_path):
 
 def test_the_watcher_sees_a_leak(monkeypatch):
     def leak():
-        with watching(monkeypatch):
+        with watching(monkeypatch, "leaking"):
             MemoryScope(user_id=USER)
-            logging.getLogger("memlab.memory").info("stored for %s", USER)
+            logging.getLogger("leaking.memory").info("stored for %s", USER)
 
     with pytest.raises(AssertionError, match="logged 'user-4711-alice'"):
         leak()

@@ -68,6 +68,11 @@ class OpenAIEmbedder:
         self._sleep = sleep
 
     @property
+    def requested_dimensions(self) -> int | None:
+        """The length that was asked for; None for the model's own."""
+        return self._asked
+
+    @property
     def dimensions(self) -> int:
         """The length d of every vector; an unknown model is asked once."""
         if self._dimensions is None:

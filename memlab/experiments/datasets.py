@@ -6,7 +6,6 @@ files given by path; what is wrong with their labels is counted in `Dataset.faul
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 
 from memlab.assets import data_path
 from memlab.errors import InvalidInputError
+from memlab.experiments.files import read_json, read_json_lines, read_rows
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,22 @@ class Turn:
 
     def written(self, template: str = "{text}") -> str:
         """The turn as a record's text: {text}, {speaker}, {date} (2023-05-08) and {day} (8 May 2023) may be used."""
+        if template == "{text}":  # the usual case, and a busy one
+            return self.text.strip()
         when = self.created_at
-        return template.format(
-            text=self.text,
-            speaker=self.speaker,
-            date=f"{when:%Y-%m-%d}" if when else "",
-            day=f"{when.day} {when:%B %Y}" if when else "",
-        ).strip()
+        values = {
+            "text": self.text,
+            "speaker": self.speaker,
+            "date": f"{when:%Y-%m-%d}" if when else "",
+            "day": f"{when.day} {when:%B %Y}" if when else "",
+        }
+        try:
+            return template.format(**values).strip()
+        except (KeyError, IndexError, ValueError, AttributeError) as error:
+            allowed = ", ".join(f"{{{name}}}" for name in values)
+            raise InvalidInputError(
+                f"template {template!r} can't be filled ({error!r}); it may use {allowed}"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ def load_teaching_set(folder: str | Path | None = None) -> Dataset:
         raise InvalidInputError(f"there is no conversation (*.json) in {folder or 'data/teaching_set'}")
     dataset = Dataset("teaching set", [])
     for path in paths:
-        data = _json(path)
+        data = read_json(path)
         turns = [
             Turn(turn["id"], turn["role"], turn["text"], session["id"], datetime.fromisoformat(session["date"]))
             for session in data["sessions"]
@@ -114,7 +123,7 @@ def load_locomo(path: str | Path) -> Dataset:
     A picture counts as its caption. Evidence ids are read with `D:?(\\d+):(\\d+)`; what is left over is counted.
     """
     dataset = Dataset("LoCoMo", [])
-    for sample in _json(path):
+    for sample in read_json(path):
         talk = sample["conversation"]
         turns = [turn for number in _session_numbers(talk) for turn in _locomo_session(talk, number)]
         questions = [_locomo_question(dataset, number, item) for number, item in enumerate(sample["qa"])]
@@ -160,12 +169,12 @@ def load_madial(dialogues: str | Path, memories: str | Path, language: str = "")
     first test turn of a dialogue.
     """
     dataset = Dataset(f"MADial-Bench {language}".strip(), [])
-    items = {key: value for line in _json_lines(memories) for key, value in line.items()}
+    items = {key: value for line in read_json_lines(memories) for key, value in line.items()}
     turns = [Turn(key, "memory", value["event"], created_at=_day(value.get("time"))) for key, value in items.items()]
     turns.sort(key=lambda turn: turn.created_at or datetime.min.replace(tzinfo=UTC))
     questions = [
         Question(f"q{number}", asked, tuple(map(str, item["relevant-id"])), "recall")
-        for number, item in enumerate(_json_lines(dialogues))
+        for number, item in enumerate(read_json_lines(dialogues))
         if (asked := _last_said(item))
     ]
     dataset.conversations.append(_checked(dataset, "all", turns, questions, language))
@@ -180,10 +189,12 @@ def _last_said(item: Mapping[str, Any]) -> str:
 
 
 def _day(text: str | None) -> datetime | None:
+    """A date or time; without a zone it is UTC."""
     try:
-        return datetime.fromisoformat(text or "").replace(tzinfo=UTC)
+        when = datetime.fromisoformat(text or "")
     except ValueError:
         return None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def load_longmemeval(path: str | Path) -> Dataset:
@@ -192,7 +203,7 @@ def load_longmemeval(path: str | Path) -> Dataset:
     Evidence are the turns marked `has_answer`; questions whose id ends in `_abs` have none.
     """
     dataset = Dataset("LongMemEval", [])
-    for item in _json(path):
+    for item in read_json(path):
         turns, evidence = [], []
         sessions = zip(item["haystack_session_ids"], item["haystack_dates"], item["haystack_sessions"], strict=False)
         for session_id, date, session in sessions:
@@ -200,6 +211,7 @@ def load_longmemeval(path: str | Path) -> Dataset:
                 turn = Turn(f"{session_id}:{number}", message["role"], message["content"], session_id, _slashed(date))
                 turns.append(turn)
                 evidence += [turn.id] if message.get("has_answer") else []
+        turns.sort(key=lambda turn: turn.created_at or datetime.min.replace(tzinfo=UTC))  # oldest first, as everywhere
         name = item["question_id"]
         gold = () if name.endswith("_abs") else tuple(evidence)
         question = Question(name, item["question"], gold, item["question_type"], str(item.get("answer", "")))
@@ -209,38 +221,54 @@ def load_longmemeval(path: str | Path) -> Dataset:
 
 def _slashed(text: str) -> datetime | None:
     found = re.match(r"(\d{4})/(\d{2})/(\d{2})[^\d]*(\d{2}):(\d{2})", text or "")
-    return datetime(*map(int, found.groups()), tzinfo=UTC) if found else None  # type: ignore[arg-type]
+    if not found:
+        return None
+    year, month, day, hour, minute = map(int, found.groups())
+    return datetime(year, month, day, hour, minute, tzinfo=UTC)
 
 
 def load_transcript(path: str | Path, questions: str | Path | None = None) -> Dataset:
-    """Your own transcript: JSON Lines or CSV with the columns text, and optionally id, role, session, time.
+    """Your own transcript, oldest turn first: JSON Lines or CSV with a column text, and optionally id, role,
+    session, time (like 2026-03-02 or 2026-03-02T18:30:00+08:00; without a zone it is UTC).
 
-    `questions` is a file of the same kind with the columns ask and evidence (turn ids, separated by spaces), and
-    optionally id, category, answer. A turn without an id gets its number, counted from 1.
-    Raises InvalidInputError naming the row that lacks a text, or evidence that names no turn.
+    `questions` is a file of the same kind with the columns ask and evidence (turn ids, separated by spaces; in JSON
+    a list will do), and optionally id, category, answer. A turn without an id gets its number, counted from 1.
+    Raises InvalidInputError naming the row that lacks a text or a question, has an id twice, a time that can't be
+    read, or evidence that names no turn.
     """
-    turns = []
-    for number, row in enumerate(_rows(path), start=1):
-        if not str(row.get("text") or "").strip():
-            raise InvalidInputError(f"{Path(path).name}, row {number} has no text; each row needs a column 'text'")
-        when = _day(str(row.get("time") or ""))
-        name = str(row.get("id") or number)
-        turns.append(Turn(name, str(row.get("role") or "user"), str(row["text"]), str(row.get("session") or ""), when))
-    asked = [
-        Question(
-            str(row.get("id") or number),
-            str(row.get("ask") or ""),
-            tuple(str(row.get("evidence") or "").replace(",", " ").split()),
-            str(row.get("category") or ""),
-            str(row.get("answer") or ""),
-        )
-        for number, row in enumerate(_rows(questions) if questions else (), start=1)
-    ]
-    dataset = Dataset(Path(path).stem, [])
-    dataset.conversations.append(_checked(dataset, Path(path).stem, turns, asked, ""))
-    if dataset.faults["evidence without a turn"]:
-        raise InvalidInputError(f"evidence in {Path(str(questions)).name} names turns that {Path(path).name} lacks")
-    return dataset
+    turns = [_own_turn(where, number, row) for where, number, row in read_rows(path)]
+    if doubled := [name for name, times in Counter(turn.id for turn in turns).items() if times > 1]:
+        raise InvalidInputError(f"{Path(path).name} has the id {doubled[0]!r} twice; each turn needs one of its own")
+    known = {turn.id for turn in turns}
+    rows = read_rows(questions) if questions else ()
+    asked = [_own_question(where, number, row, known) for where, number, row in rows]
+    return Dataset(Path(path).stem, [Conversation(Path(path).stem, tuple(turns), tuple(asked))])
+
+
+def _own_turn(where: str, number: int, row: Mapping[str, Any]) -> Turn:
+    text, written = _cell(row, "text"), _cell(row, "time")
+    if not text.strip():
+        raise InvalidInputError(f"{where} has no text; each row needs a column 'text'")
+    when = _day(written)
+    if written and when is None:
+        raise InvalidInputError(f"{where} has the time {written!r}; write it like 2026-03-02T18:30:00")
+    return Turn(_cell(row, "id") or str(number), _cell(row, "role") or "user", text, _cell(row, "session"), when)
+
+
+def _own_question(where: str, number: int, row: Mapping[str, Any], known: set[str]) -> Question:
+    ask, evidence = _cell(row, "ask"), row.get("evidence")
+    if not ask.strip():
+        raise InvalidInputError(f"{where} has no question; each row needs a column 'ask'")
+    listed = evidence if isinstance(evidence, list) else _cell(row, "evidence").replace(",", " ").split()
+    names = tuple(dict.fromkeys(map(str, listed)))
+    if unknown := [name for name in names if name not in known]:
+        raise InvalidInputError(f"{where} names the turn {unknown[0]!r} as evidence, which the transcript lacks")
+    return Question(_cell(row, "id") or str(number), ask, names, _cell(row, "category"), _cell(row, "answer"))
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    return "" if value is None else str(value)
 
 
 def _checked(
@@ -254,27 +282,3 @@ def _checked(
         dataset.faults["evidence without a turn"] += len(question.evidence) - len(there)
         kept.append(Question(question.id, question.ask, there, question.category, question.answer))
     return Conversation(name, turns, tuple(kept), language)
-
-
-def _rows(path: str | Path) -> Iterator[Mapping[str, Any]]:
-    if Path(path).suffix.lower() == ".csv":
-        import csv
-
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            yield from csv.DictReader(file)
-    else:
-        yield from _json_lines(path)
-
-
-def _json(path: str | Path) -> Any:
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{Path(path).name} can't be read as JSON: {error}") from error
-
-
-def _json_lines(path: str | Path) -> list[Any]:
-    try:
-        return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{Path(path).name} can't be read as JSON Lines: {error}") from error

@@ -10,7 +10,9 @@ Nothing retrieved counts as precision 0. Source: Manning, Raghavan, Schütze (20
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,51 +20,86 @@ from numpy.typing import NDArray
 from memlab.vectors import TIE, FloatArray, IntArray, select_top_k
 
 Grid = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+METRICS = ("recall", "precision", "f1", "hit_rate", "empty_rate", "abstention", "tokens")
 
 
 @dataclass(frozen=True)
 class Counts:
     """What was retrieved, for each question, threshold and top-k: arrays (questions, thresholds, top-ks)."""
 
-    retrieved: IntArray
-    hits: IntArray
-    tokens: IntArray
+    retrieved: NDArray[np.integer[Any]]
+    hits: NDArray[np.integer[Any]]
+    tokens: NDArray[np.integer[Any]]
     gold: IntArray  # (questions,)
 
     def metrics(self) -> dict[str, Grid]:
-        """Each metric as an array (questions, thresholds, top-ks); NaN where a question has no evidence."""
+        """Each metric as an array (questions, thresholds, top-ks); NaN where it is not defined for a question.
+
+        Abstention is of questions without evidence, tokens of all, and the others of those with evidence.
+        """
         gold = self.gold[:, None, None].astype(float)
-        known = np.where(gold > 0, gold, np.nan)
-        hits, retrieved = self.hits.astype(float), self.retrieved.astype(float)
+        unknown = gold[:, 0, 0] == 0
+        retrieved, empty = self.retrieved.astype(float), (self.retrieved == 0).astype(float)
+        hits = self.hits.astype(float)
+        hits[unknown] = np.nan
+        known_empty = empty.copy()
+        known_empty[unknown], empty[~unknown] = np.nan, np.nan
         return {
-            "recall": hits / known,
-            "precision": hits / np.maximum(retrieved, 1) + 0 * known,
-            "f1": 2 * hits / (retrieved + known),
-            "hit_rate": (hits > 0) + 0 * known,
-            "empty_rate": (retrieved == 0) + 0 * known,
-            "abstention": np.where(gold > 0, np.nan, (retrieved == 0).astype(float)),
+            "recall": hits / np.maximum(gold, 1),
+            "precision": hits / np.maximum(retrieved, 1),
+            "f1": 2 * hits / np.maximum(retrieved + gold, 1),
+            "hit_rate": np.minimum(hits, 1),
+            "empty_rate": known_empty,
+            "abstention": empty,
             "tokens": self.tokens.astype(float),
         }
+
+    def put(self, rows: IntArray, other: Counts) -> None:
+        """Replace the counts of these questions by those of `other`."""
+        for name in ("retrieved", "hits", "tokens"):
+            getattr(self, name)[rows] = getattr(other, name)
 
 
 def best_first(scores: FloatArray) -> IntArray:
     """The candidates of each question, best first, ties within 1e-6 newest first: (questions, n), as `select_top_k`.
 
-    One sort for all rows; only rows with near ties are sorted again, by the rule itself.
+    One sort for all rows; then each group of ties is turned newest first.
     """
     count = scores.shape[1]
-    newest_first = scores[:, ::-1]
-    order = count - 1 - np.argsort(-newest_first, axis=1, kind="stable")
-    gaps = -np.diff(np.take_along_axis(scores, order, axis=1), axis=1)
-    for row in np.flatnonzero(((gaps > 0) & (gaps <= TIE)).any(axis=1)).tolist():
+    order = np.argsort(-scores, axis=1)
+    falling = np.take_along_axis(scores, order, axis=1)
+    tied = falling[:, :-1] - falling[:, 1:] <= TIE
+    rows = np.flatnonzero(tied.any(axis=1))
+    group = np.pad((~tied[rows]).cumsum(axis=1), ((0, 0), (1, 0)))
+    newest_first = np.argsort(group * count - order[rows], axis=1)
+    order[rows] = np.take_along_axis(order[rows], newest_first, axis=1)
+    for row in rows[_chains(falling[rows])].tolist():
         order[row] = select_top_k(scores[row], count)
     return order
+
+
+def has_chain(scores: FloatArray) -> BoolArray:
+    """For each question, whether near ties chain: a ties with b, b with c, but a not with c. Rare.
+
+    Then the groups of ties depend on where the first of them begins, and so on what a threshold left out.
+    """
+    return _chains(np.sort(scores, axis=1)[:, ::-1])
+
+
+def _chains(falling: FloatArray) -> BoolArray:
+    begins = np.ones(falling.shape, dtype=bool)
+    begins[:, 1:] = falling[:, :-1] - falling[:, 1:] > TIE
+    best_of_chain = np.minimum.accumulate(np.where(begins, falling, np.inf), axis=1)
+    chained: BoolArray = np.any(best_of_chain - falling > TIE, axis=1)
+    return chained
 
 
 def count_grid(
     order: IntArray,
     similarity: FloatArray,
-    gold: NDArray[np.bool_],
+    gold: BoolArray,
     lengths: IntArray,
     thresholds: FloatArray,
     top_ks: IntArray,
@@ -71,47 +108,92 @@ def count_grid(
 
     Parameters
     ----------
-    order : candidates best first (questions, n).
+    order : candidates best first (questions, n), or as many of them as any place of the grid can retrieve.
     similarity : what a threshold is compared with (questions, n).
     gold : which candidates are evidence (questions, n).
     lengths : tokens of each candidate (n,).
     thresholds, top_ks : the grid; -inf as a threshold keeps everything.
     """
-    table = _Sorted(*(np.take_along_axis(each, order, axis=1) for each in (gold, similarity)), lengths[order])
-    # Where the similarity itself ranks, what passes a threshold is a beginning of the order.
-    falling = bool((np.diff(table.similarity, axis=1) <= TIE).all())
-    count = _count_prefixes if falling else _count_passing
-    retrieved, hits, tokens = count(table, thresholds, top_ks)
+    thresholds = thresholds.astype(similarity.dtype)  # as `select_top_k` compares: in the precision of the scores
+    table = _Ranked(order, np.take_along_axis(similarity, order, axis=1), gold, lengths)
+    beginning = table.passes_from_the_top(thresholds)
+    retrieved, hits, tokens = np.empty((3, len(order), len(thresholds), len(top_ks)), dtype=np.int32)
+    for rows, count in ((beginning, _count_beginnings), (~beginning, _count_passing)):
+        if rows.any():
+            retrieved[rows], hits[rows], tokens[rows] = count(table.of(rows), thresholds, top_ks)
+    return Counts(retrieved, hits, tokens, gold.sum(axis=1))
+
+
+def count_each(
+    order_at: Callable[[float], IntArray],
+    similarity: FloatArray,
+    gold: BoolArray,
+    lengths: IntArray,
+    thresholds: FloatArray,
+    top_ks: IntArray,
+) -> Counts:
+    """As `count_grid`, where each threshold has an order of its own."""
+    each = [
+        count_grid(order_at(threshold), similarity, gold, lengths, np.array([threshold]), top_ks)
+        for threshold in thresholds.tolist()
+    ]
+    retrieved, hits, tokens = (
+        np.concatenate([getattr(one, name) for one in each], axis=1) for name in ("retrieved", "hits", "tokens")
+    )
     return Counts(retrieved, hits, tokens, gold.sum(axis=1))
 
 
 @dataclass(frozen=True)
-class _Sorted:
-    """Gold, similarity and length of the candidates, best first: (questions, n)."""
+class _Ranked:
+    """Candidates and their similarity, best first (questions, n); gold and lengths as they stand."""
 
-    gold: NDArray[np.bool_]
+    order: IntArray
     similarity: FloatArray
+    gold: BoolArray
     lengths: IntArray
 
+    def of(self, rows: BoolArray) -> _Ranked:
+        """That of some questions."""
+        if rows.all():
+            return self
+        return _Ranked(self.order[rows], self.similarity[rows], self.gold[rows], self.lengths)
 
-def _count_prefixes(table: _Sorted, thresholds: FloatArray, top_ks: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    passing = np.stack([(table.similarity >= threshold).sum(axis=1) for threshold in thresholds], axis=1)
+    def passes_from_the_top(self, thresholds: FloatArray) -> BoolArray:
+        """For each question, whether what passes a threshold is always a beginning of its candidates.
+
+        It is where the similarity itself ranks, save for near ties on both sides of a threshold.
+        """
+        result = np.ones(len(self.similarity), dtype=bool)
+        rises = np.flatnonzero((np.diff(self.similarity, axis=1) > 0).any(axis=1))
+        before = np.minimum.accumulate(self.similarity[rises], axis=1)
+        after = np.maximum.accumulate(self.similarity[rises, ::-1], axis=1)[:, ::-1]
+        rows, places = np.nonzero(before < after)  # here something better comes after something worse
+        low, high = (np.searchsorted(np.sort(thresholds), each[rows, places], "right") for each in (before, after))
+        result[rises[rows[low < high]]] = False
+        return result
+
+
+def _count_beginnings(table: _Ranked, thresholds: FloatArray, top_ks: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    top = slice(0, int(top_ks.max(initial=0)))  # deeper candidates can't matter
+    order = table.order[:, top]
+    passing = (table.similarity[:, top, None] >= thresholds).sum(axis=1)
     retrieved = np.minimum(passing[:, :, None], top_ks)
-    places = retrieved.reshape(len(passing), -1)
-    sums = (np.pad(each, ((0, 0), (1, 0))).cumsum(axis=1) for each in (table.gold, table.lengths))
-    hits, tokens = (np.take_along_axis(each, places, axis=1).reshape(retrieved.shape) for each in sums)
+    values = np.take_along_axis(table.gold, order, axis=1), table.lengths[order]
+    sums = np.stack([np.pad(each.cumsum(axis=1), ((0, 0), (1, 0))) for each in values])  # of the first 0, 1, 2, ...
+    places = retrieved + np.arange(len(order))[:, None, None] * sums.shape[2]
+    hits, tokens = (each.ravel().take(places) for each in sums)
     return retrieved, hits, tokens
 
 
-def _count_passing(table: _Sorted, thresholds: FloatArray, top_ks: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+def _count_passing(table: _Ranked, thresholds: FloatArray, top_ks: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     deepest, counts = int(top_ks.max(initial=0)), []
     for threshold in thresholds:
         passing = table.similarity >= threshold
         rank = passing.cumsum(axis=1)
         rows, places = np.nonzero(passing & (rank <= deepest))
-        kept = np.zeros((3, len(passing), deepest + 1), dtype=np.int64)  # the first `deepest` that pass, best first
-        values = np.ones(len(rows)), table.gold[rows, places], table.lengths[rows, places]
-        kept[:, rows, rank[rows, places]] = np.stack(values)
+        turns = table.order[rows, places]
+        kept = np.zeros((3, len(passing), deepest + 1), dtype=np.int32)  # the first `deepest` that pass, best first
+        kept[:, rows, rank[rows, places]] = np.ones(len(rows)), table.gold[rows, turns], table.lengths[turns]
         counts.append(kept.cumsum(axis=2)[:, :, top_ks])
     retrieved, hits, tokens = np.stack(counts, axis=2)
     return retrieved, hits, tokens

@@ -132,7 +132,7 @@ class ChatHistoryMemoryProvider(ContextProvider):
         return make(search)
 
     async def _search(self, query: str, scopes: State, context: SessionContext) -> list[Hit]:
-        options, found = self.options, Trace()
+        options, found, cut_before = self.options, Trace(), self._texts_cut()
         try:
             hits = await self._in_thread(
                 self.vector_store.search,
@@ -150,6 +150,7 @@ class ChatHistoryMemoryProvider(ContextProvider):
             self._failed("search", error, context.trace)
             return []
         context.trace.searches += found.searches
+        self._note_cuts(cut_before, "question", context.trace)
         logger.info("found %d memories for %s in %s", len(hits), self._shown(query), self._shown(scopes.searched))
         return hits
 
@@ -185,11 +186,13 @@ class ChatHistoryMemoryProvider(ContextProvider):
     async def _store(self, records: list[MemoryRecord], context: SessionContext) -> None:
         if not records:
             return
+        cut_before = self._texts_cut()
         try:
             await self._in_thread(self.vector_store.upsert, self.collection_name, records)
         except Exception as error:  # noqa: BLE001 - see _search
             self._failed("write", error, context.trace)
             return
+        self._note_cuts(cut_before, "record", context.trace)
         logger.info("stored %d records in %s", len(records), self._shown(records[0].scope))
 
     # --- both ---
@@ -211,6 +214,13 @@ class ChatHistoryMemoryProvider(ContextProvider):
                 "pass embedder.dimensions"
             )
         self._dimensions_checked = True
+
+    def _texts_cut(self) -> int:
+        return getattr(getattr(self.vector_store, "embedder", None), "truncated", 0)
+
+    def _note_cuts(self, before: int, what: str, trace: Trace) -> None:
+        if self._texts_cut() > before:
+            trace.notes.append(f"a {what} was too long for the embedder, which saw its beginning alone")
 
     def _failed(self, what: str, error: Exception, trace: Trace) -> None:
         kind = type(error).__name__

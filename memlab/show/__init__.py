@@ -25,6 +25,9 @@ _NAMES = {
         "token_cost_explorer",
         "token_cost_figure",
     ],
+    "retrieval": ["pareto_front", "plot_heat_map", "plot_pareto", "plot_precision_recall"],
+    "retrieval_map": ["plot_evidence_ranks", "plot_memory_map"],
+    "retrieval_widget": ["retrieval_explorer", "retrieval_figure"],
     "scopes": ["plot_scope_matrix", "scope_explorer", "scope_figure"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

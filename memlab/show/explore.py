@@ -43,14 +43,18 @@ class Explorer(widgets.VBox):
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw for the values of the controls. A value that can't be used is explained in the caption."""
+        """Draw for the values of the controls. A value that can't be used is explained in place of the picture."""
         try:
             ax = self.figure(**{name: control.value for name, control in self.controls.items()})
         except MemlabError as error:
-            self._say(f"Not drawn: {error}")
-            return
-        self.picture.value = png(ax)
-        self._say(describe(ax))
+            self._put(b"", f"Not drawn: {error}")
+        else:
+            self._put(png(ax), describe(ax))
+
+    def _put(self, picture: bytes, text: str) -> None:
+        self.picture.value = picture
+        self.picture.layout.display = None if picture else "none"
+        self._say(text)
 
     def _say(self, text: str) -> None:
         self.caption.value = f'<p aria-live="polite">{html.escape(text)}</p>'

@@ -145,13 +145,6 @@ class _ScopeExplorer(Explorer):
         label = widgets.Label(head, layout=widgets.Layout(width="7em"))
         return widgets.HBox([label, *(self.controls[f"{part}_{name}"] for name in SCOPE_FIELDS)])
 
-    def redraw(self) -> None:
-        """Draw the matrix, or hide it and say why there is none."""
-        with self.picture.hold_sync():
-            self.picture.value = b""
-            super().redraw()
-        self.picture.layout.display = None if self.picture.value else "none"
-
 
 def _figure_of(**ticked: bool) -> Axes:
     return scope_figure(*([name for name in SCOPE_FIELDS if ticked[f"{part}_{name}"]] for part in ("store", "search")))

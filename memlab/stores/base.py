@@ -18,6 +18,11 @@ from memlab.trace import Trace
 Vector = NDArray[np.float32]
 
 
+def storable_text(text: str) -> str:
+    """`text` with U+FFFD for each character that some database could not keep: NUL and lone surrogates."""
+    return clean_text(text).replace("\0", "\ufffd")
+
+
 @dataclass(frozen=True)
 class MemoryScope:
     """Whose memories these are. Each field is optional; one that is set must be equal, letter for letter.
@@ -89,7 +94,7 @@ class MemoryRecord:
 
     Parameters
     ----------
-    text : what is remembered; not blank.
+    text : what is remembered; not blank. NUL and lone surrogates in it become U+FFFD.
     role, author : who said it.
     scope : its stamps.
     kind : "message", or what an event says.
@@ -117,7 +122,9 @@ class MemoryRecord:
         if self.created_at.tzinfo is None:
             raise InvalidInputError(f"created_at is {self.created_at}, a time without a zone; use datetime.now(UTC)")
         object.__setattr__(self, "id", clean_text(self.id))
-        object.__setattr__(self, "text", clean_text(self.text))
+        for name in ("text", "role", "kind", "author"):
+            if (value := getattr(self, name)) is not None and storable_text(value) != value:
+                object.__setattr__(self, name, storable_text(value))
         object.__setattr__(self, "created_at", self.created_at.astimezone(UTC))
 
     def with_values(self, **values: Any) -> MemoryRecord:
@@ -132,6 +139,16 @@ class Hit(NamedTuple):
 
     record: MemoryRecord
     score: float
+
+
+class CollectionInfo(NamedTuple):
+    """What a collection is: the model (None: not named) and dimension of its vectors, and a number that every
+    write to it changes."""
+
+    name: str
+    model: str | None
+    dimensions: int
+    sequence: int
 
 
 class Embeds(Protocol):
@@ -187,6 +204,14 @@ class VectorStore(Protocol):
         """How many records the scope holds."""
         ...
 
-    def delete(self, collection: str, *, scope: SearchScope) -> int:
-        """Remove the records of `scope`; how many there were."""
+    def delete(self, collection: str, *, scope: SearchScope, ids: Collection[str] | None = None) -> int:
+        """Remove the records of `scope`, or only those of `ids` among them; how many there were."""
+        ...
+
+    def info(self, collection: str) -> CollectionInfo | None:
+        """Model, dimension and state of a collection, or None when there is none of that name."""
+        ...
+
+    def move(self, collection: str, to: str, expected: CollectionInfo | None) -> bool:
+        """Give a collection the name `to`, in place of the one that has it; False if that is not as `expected`."""
         ...

@@ -1,9 +1,11 @@
 """Histories in files and databases: torn and damaged storage, several processes (what all share is in contracts)."""
 
+import asyncio
 import json
 import sqlite3
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -190,14 +192,13 @@ async def write():
     for number in range(25):
         texts = [Message("user", f"{name} {number}"), Message("assistant", f"{name} {number}!")]
         await provider.save_messages("shared", texts)
+        await provider.save_messages("one id", [Message("user", f"{number}", message_id=f"{number}")])
 asyncio.run(write())
 """
 
 
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
 async def test_3_processes_that_write_one_session_at_once_lose_nothing(tmp_path, kind):
-    import time
-
     place, start = tmp_path / "shared", str(time.time() + 2.0)
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, kind, place, name, start], stderr=subprocess.PIPE)
@@ -213,6 +214,23 @@ async def test_3_processes_that_write_one_session_at_once_lose_nothing(tmp_path,
         mine = [text for text in texts if text.startswith(name)]
         assert mine == [f"{name} {number}{end}" for number in range(25) for end in ("", "!")]
     assert all(texts[i] + "!" == texts[i + 1] for i in range(0, len(texts), 2))
+    once = [int(m.text) for m in await provider.get_messages("one id")]
+    assert once == list(range(25))  # who came first stored it, and the others saw that
+
+
+async def test_3_two_writers_of_one_file_take_turns(tmp_path, monkeypatch):
+    from memlab.providers import file_history
+
+    def slowly(stored, messages, look=file_history.unknown_messages):
+        new = look(stored, messages)
+        time.sleep(0.05)  # time for another writer to get in between reading and writing
+        return new
+
+    monkeypatch.setattr(file_history, "unknown_messages", slowly)
+    message = Message("user", "one", message_id="m1")
+    writers = [FileHistoryProvider(tmp_path) for _ in range(3)]
+    await asyncio.gather(*(writer.save_messages("s", [message]) for writer in writers))
+    assert await writers[0].get_messages("s") == [message]
 
 
 KILLED = """

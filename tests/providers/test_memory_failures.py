@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-import time
 
 import pytest
 
@@ -101,10 +100,8 @@ async def test_4_8_a_failing_search_on_demand_gives_the_model_an_empty_result(ru
 async def test_4_8_a_slow_store_is_given_up_after_the_timeout(run, log, what):
     store = FaultyStore()
     setattr(store, f"slow_{what}", 0.5)
-    started = time.perf_counter()
     response = await run(remembering(memory(store, timeout=0.05), ScriptedEndpoint("yes").client))
     assert response.text.strip() == "yes"
-    assert time.perf_counter() - started < 0.45
     assert [(f.where, f.error) for f in response.trace.failures] == [
         (f"ChatHistoryMemoryProvider.{what}", "TimeoutError")
     ]
@@ -119,12 +116,17 @@ async def test_4_8_without_a_timeout_a_slow_store_is_waited_for():
 
 
 async def test_4_8_a_slow_store_does_not_block_other_runs():
-    store = FaultyStore()
-    store.slow_search = 0.2
+    all_here = threading.Barrier(4)
+
+    class Meeting(FaultyStore):
+        def search(self, collection, query, **options):
+            all_here.wait(timeout=10)  # until four searches are under way at once
+            return super().search(collection, query, **options)
+
+    store = Meeting()
     agent = remembering(memory(store), ScriptedEndpoint().client)
-    started = time.perf_counter()
-    await asyncio.gather(*(ask(agent, "soup", f"user {number}") for number in range(4)))
-    assert time.perf_counter() - started < 0.7
+    responses = await asyncio.gather(*(ask(agent, "soup", f"user {number}") for number in range(4)))
+    assert [response.trace.failures for response in responses] == [[]] * 4
     assert threading.get_ident() not in store.threads  # the event loop's thread never works for the store
 
 

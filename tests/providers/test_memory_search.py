@@ -89,6 +89,11 @@ async def test_4_4_a_huge_question_is_searched():
     response = await ask(remembering(memory(store)), huge)
     assert response.trace.failures == []
     assert len(remembered(response)) == 2
+    assert [note for note in response.trace.notes if "too long" in note] == [
+        "a question was too long for the embedder, which saw its beginning alone",
+        "a record was too long for the embedder, which saw its beginning alone",
+    ]
+    assert (await ask(remembering(memory(store)), "soup")).trace.notes == []
 
 
 # --- 4.5: the result ---

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memlab import EVERYONE, InMemoryVectorStore, MemoryRecord, MemoryScope
-from memlab.stores import in_memory
+from memlab.stores import collection
 
 RNG = np.random.default_rng(0)
 
@@ -23,7 +23,7 @@ def fill(store, count, users=4, dimensions=6, start=0):
 
 @pytest.mark.parametrize("users", [1, 3, 50])  # all rows, many rows, few rows of a scope
 def test_a_collection_of_many_blocks_is_ranked_like_one_matrix(monkeypatch, users):
-    monkeypatch.setattr(in_memory, "_BLOCK", 16)
+    monkeypatch.setattr(collection, "_BLOCK", 16)
     store = InMemoryVectorStore()
     vectors = fill(store, 200, users)
     query = RNG.normal(size=6).astype(np.float32)
@@ -36,7 +36,7 @@ def test_a_collection_of_many_blocks_is_ranked_like_one_matrix(monkeypatch, user
 
 
 def test_replacing_the_same_records_again_and_again_does_not_grow_the_store(monkeypatch):
-    monkeypatch.setattr(in_memory, "_BLOCK", 16)
+    monkeypatch.setattr(collection, "_BLOCK", 16)
     store = InMemoryVectorStore()
     for _ in range(50):
         vectors = fill(store, 10)

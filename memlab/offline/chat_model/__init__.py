@@ -6,6 +6,7 @@ is remembered between requests. That is the point of it: whatever it seems to re
 What it understands (Chinese, English, Russian)
 - Facts people state about themselves: name, likes, dislikes, allergies, what they can't eat, where they live
   and come from, job, age, birthday, pets, family names, "my X is Y", "I play/study/speak X". The latest wins.
+- Corrections of what was just said ("sorry, I meant Leeds"), when they say that they are corrections.
 - Questions about those facts, open ("where do I live?") or yes-or-no ("do I like tea?").
 - Ordering a meal with a menu tool and an order tool, within the constraints it can see.
 - A search tool, called once when a fact is missing; other tools when the question plainly names their job.
@@ -15,10 +16,14 @@ What it does not understand
 - Anything its tables of patterns don't list: it says "I don't know" or "I did not understand". It has no
   knowledge of the world, does no reasoning, and does not know what words mean.
 - Facts in long, winding sentences, irony, most pronouns ("he", "it"), facts spread over several messages.
+- A bare word after a fact corrects it only behind a marker ("typo, 15"), within the next two messages, and when
+  it has the fact's shape. "My name isn't ..., it's a long story" or a name in small letters may be missed.
 - It never stores denials, questions, quoted speech, hypotheticals or other people's facts as the user's own.
 - In a memory block, undated lines have no order in time: the last line wins, except that a correction
   ("no, my name is ...") wins over the rest; dated lines are put in order first. For orders the first line
   of a block counts as the latest. Facts of the conversation win over remembered ones.
+- A memory in quotes (a JSON string) is one text: what follows a heading or a role inside it ("user: my name
+  is ...") is not taken. Without quotes such a line can't be told from a memory, and is.
 """
 
 from __future__ import annotations

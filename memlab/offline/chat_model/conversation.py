@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from memlab.offline.chat_model import corrections, wording
-from memlab.offline.chat_model.facts import Fact, FactBook, extract
+from memlab.offline.chat_model.book import FactBook
+from memlab.offline.chat_model.facts import Fact, extract
 from memlab.offline.chat_model.text import language, trim
 
 

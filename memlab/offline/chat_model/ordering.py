@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memlab.offline.chat_model import search_tool, wording
+from memlab.offline.chat_model.book import plain_value
 from memlab.offline.chat_model.choice import choose
 from memlab.offline.chat_model.conversation import Conversation, Exchange, Tool
 from memlab.offline.chat_model.dishes import SPICY, Dish, read_menu
-from memlab.offline.chat_model.facts import Fact, plain_value
+from memlab.offline.chat_model.facts import Fact
 from memlab.offline.chat_model.text import content_words, fold
 from memlab.offline.chat_model.turn import Call, Turn
 

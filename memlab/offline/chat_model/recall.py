@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 
 from memlab.offline.chat_model import wording
-from memlab.offline.chat_model.conversation import Conversation
-from memlab.offline.chat_model.facts import OPPOSITES, RULES, Fact, FactBook, same
+from memlab.offline.chat_model.book import OPPOSITES, FactBook, same
+from memlab.offline.chat_model.conversation import Conversation, own_words
+from memlab.offline.chat_model.facts import RULES, Fact
 from memlab.offline.chat_model.questions import Query, asks_about_self, queries
 from memlab.offline.chat_model.text import alike, content_words, fold, sentences
 from memlab.offline.chat_model.turn import Turn
 
 # Where to look for a kind of fact, best first.
 LOOK = {
-    "name": ("name", "surname"), "like": ("like",), "dislike": ("dislike", "avoid"), "avoid": ("avoid", "allergy", "diet"), "allergy": ("allergy",),  # noqa: E501
+    "name": ("name", "surname"), "surname": ("surname", "name"), "like": ("like",), "dislike": ("dislike", "avoid"), "avoid": ("avoid", "allergy", "diet"), "allergy": ("allergy",),  # noqa: E501
     "lives": ("lives",), "from": ("from",), "work": ("work", "study", "job"), "job": ("job", "work", "study"), "study": ("study", "work"), "diet": ("diet", "avoid"),  # noqa: E501
 }  # fmt: skip
 
@@ -87,7 +88,8 @@ def find(query: Query, book: FactBook, lang: str) -> list[Fact]:
 
 
 PET = re.compile(
-    r"cat|dog|kitten|puppy|hamster|guinea pig|gecko|lizard|ferret|budgie|parrot|rabbit|fish|turtle|horse|pet|bird|snake|[猫狗兔鱼鸟龟]|鹦鹉|仓鼠|宠物|кот|кошк|собак|пес|попуга|хомяк|рыбк|черепах|питом|кролик|щен",
+    r"cat|dog|kitten|puppy|hamster|guinea pig|gecko|lizard|ferret|budgie|parrot|rabbit|fish|turtle|horse|pet|bird|snake"
+    r"|[猫狗兔鱼鸟龟]|鹦鹉|仓鼠|宠物|кот|кошк|собак|пес|попуга|хомяк|рыбк|черепах|питом|кролик|щен",
     re.I,
 )
 FAVOURITE = re.compile(r"favorite|喜欢的|最喜欢|любим", re.I)
@@ -189,7 +191,7 @@ def shown_key(query: Query, lang: str) -> str:
         return ""
     owner = query.key.removesuffix(" name")
     if owner == query.key:
-        return query.key
+        return query.shown or query.key
     return {"zh": f"{owner}叫什么名字", "en": f"{owner}'s name", "ru": f"имя: {owner}"}[lang]
 
 
@@ -198,7 +200,7 @@ def tell(facts: list[Fact], lang: str) -> str:
     groups: dict[str, list[str]] = {}
     for fact in facts:
         groups.setdefault(saying(fact, lang), []).append(said_value(fact.value, lang))
-    texts = [say.replace("{v}", wording.join(list(dict.fromkeys(values)), lang)) for say, values in groups.items()]
+    texts = [wording.polish(say.replace("{v}", wording.join(list(dict.fromkeys(values)), lang)), lang) for say, values in groups.items()]  # noqa: E501
     return _glue([wording.sentence(text, lang) for text in texts], lang)
 
 
@@ -295,7 +297,7 @@ def quote(conversation: Conversation, query: Query | None = None) -> tuple[str, 
         return None
     for line in reversed(conversation.everything):
         if line.speaker in ("user", "any") and line.text != conversation.question:
-            for text in sentences(line.text):
+            for text in sentences(own_words(line.text)):
                 if wanted <= content_words(text) and not RULES[conversation.lang].QUESTION.search(fold(text)):
                     return QUOTE[conversation.lang].replace("{t}", text.rstrip(".。!！ ")), True
     return None

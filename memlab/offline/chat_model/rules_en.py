@@ -13,7 +13,7 @@ import re
 from memlab.offline.chat_model.text import fold, trim
 
 PRECHECK = re.compile(
-    r"\*\w|\b(?:fans?|obsessed|can\'?t|cannot|fave?|favou?rite|born|turned|just|turns|typo|oops|whoops|sorry|wait|actually|correction|rather|love|adore|hate|detest|enjoy|prefer|got|works?|living|live|moved|based|vegan|vegetarian|allergy|lactose|jk|into|is|are|hi|hello|hey|meet|welcome|good|i|i'?m|i'?ve|my|me|mine|you|your|you're|name|users?|it's|its|it|we|this|called|here|speaking|allergic|no|not|without|nothing|-? ?\w+:)\b",
+    r"\*\w|^\s*[-*•] ?\w|\b(?:fans?|obsessed|can\'?t|cannot|fave?|favou?rite|born|turned|just|turns|typo|oops|whoops|sorry|wait|actually|correction|rather|love|adore|hate|detest|enjoy|prefer|got|works?|living|live|moved|based|vegan|vegetarian|allergy|lactose|jk|into|is|are|hi|hello|hey|meet|welcome|good|i|i'?m|i'?ve|my|me|mine|you|your|you're|name|users?|it's|its|it|we|this|called|here|speaking|allergic|no|not|without|nothing|-? ?\w+:)\b",
     re.I,
 )
 _I_AM = r"i(?:'?m| am)"
@@ -45,24 +45,27 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("not name", rf"(?:don'?t|do not|stop|never)(?: ever)? call(?:ing)? me {_V}", "you are not called {v}"),
     ("not name?", rf"(?:{_I_AM} not|i ain'?t) {_V}", "you are not {v}"),
     ("name?&from", rf"(?:my name(?:'s| is)|{_I_AM}|this is|it'?s|{_I_AM} called) (?P<v>[^\W\d_][\w' -]*?),? (?:and i'?m |and i am |i'?m )?(?:originally )?from (?P<w>.+)", "your name is {v}"),
-    ("name", rf"(?:my |the )(?:full |first |real |given |new |actual )?name(?:'?s| is now| is| will be| would be| was|:| =| -)? *{_V}", "your name is {v}"),
+    ("name", rf"(?:my |the )(?:full |first |real |given |new |actual )?name(?:'?s| is now| is| will be| would be| was|:| =| -)? *(?:spell?ed |spelt |pronounced |actually |really |just )?{_V}", "your name is {v}"),
     ("name", rf"name(?:'?s| is|:) *{_V}", "your name is {v}"),
     ("name", rf"(?:(?:(?:you|u) (?:can|may|could|should)|please|just|everyone|everybody|people|friends|my (?:friends|mates|family|classmates)|they|most people|most|all|usually|always|at school) )*(?:just )?calls? me {_V}", "your name is {v}"),
     ("name?", r"(?:(?:you'?re|you are) (?:talking|speaking|chatting) (?:to|with)|it'?s me,?) {_V}".replace("{_V}", _V), "your name is {v}"),
+    ("name", rf"(?:they|my parents|my mum|my mom|my family) (?:named|called) me {_V}", "your name is {v}"),
     ("name", rf"(?:{_I_AM} (?:called|named|known as)|i go by(?: the name(?: of)?)?|i(?:'ve| have)? (?:been|was) (?:named|called)|i answer to|i call myself) {_V}", "your name is {v}"),
     ("name?", rf"{_I_AM} (?!.*\b(?:is|was) )(?P<v>[^\W\d_].*)", "your name is {v}"),
     ("name?", r"(?:this is|it'?s) (?P<v>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?) (?:here|speaking|from\b.*)\W*$", "your name is {v}"),
     ("name!", r"(?:this is|it'?s|it is) (?P<v>[^\W\d_].*)", "your name is {v}"),
     ("name?", r"(?P<v>(?-i:[A-Z])[\w'-]+) (?:here|speaking)\W*$", "your name is {v}"),
-    ("age", rf"(?:{_I_AM}|i(?:'ve| have)?(?: just| only| already| recently)? turn(?:ed)?|my age is|aged?)(?: now| already| only| just| about| nearly(?!.))? (?P<v>\d{{1,3}}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[ -]?\w*|(?:six|seven|eight|nine|thir|four|fif)teen|(?:sixteen|ten|eleven|twelve|nineteen))(?= *(?:years?|yrs?|yo\b|y/o|old|now|this|last|today|yesterday|on\b|in (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|a (?:few|couple|week|month)|lol\b|btw\b|already|\w+ ago|recently|,|$|\W*$))", "you are {v} years old"),
+    ("age", rf"(?:{_I_AM}|i(?:'ve| have)?(?: just| only| already| recently)? turn(?:ed)?|my age is|aged?)(?: now| already| only| just| about| nearly(?!.))? (?P<v>\d{{1,3}}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)[ -]?\w*|(?:six|seven|eight|nine|thir|four|fif)teen|(?:sixteen|ten|eleven|twelve|nineteen))(?= *(?:years?|yrs?|yo\b|y/o|old|now|this|last|today|yesterday|going on|on\b|in (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|a (?:few|couple|week|month)|lol\b|btw\b|already|\w+ ago|recently|,|$|\W*$))", "you are {v} years old"),
+    ("age", rf"(?:i|i've|we) {_ADV}(?:had|celebrated|have had) my (?P<v>\d{{1,2}})(?:st|nd|rd|th) birthday\b.*", "you are {v} years old"),
     ("birthday", rf"my (?:birthday|birth ?date|date of birth|bday|b-day)(?:'s| is|:)?(?: on| in)? {_V}", "your birthday is {v}"),
     ("birthday", rf"i(?: was|'m|'was| am) born (?:on|in) (?P<v>(?:the )?(?:\d|{_MONTH}).*)", "you were born on {v}"),
     ("not allergy", rf"{_I_AM} (?:not|no longer)(?: actually| really)? allergic to {_V}", "you are not allergic to {v}"),
     ("not allergy", r"i (?:don'?t|do not)(?: actually)? have (?:an? |any )?(?P<v>[\w ]+?) allergy", "you are not allergic to {v}"),
     ("allergy", rf"(?:{_I_AM}|i get|i got|i have been|i'?ve been|i was) {_ADV}(?:allergic|intolerant)(?: reactions?)?(?: to)? {_V}", "you are allergic to {v}"),
     ("allergy", rf"i(?:'ve| have)?(?: got| have| suffer from)? {_ADV}(?:an? |have )?(?:severe |bad |serious |strong |nasty |mild |terrible )?(?:allerg(?:y|ies)|intolerance) (?:to|for|against) {_V}", "you are allergic to {v}"),
+    ("allergy", rf"i {_ADV}(?:get|come out in|break out in|broke out in) (?:hives|a rash|rashes|itchy|itching|swelling) (?:from|after eating|after|when i eat|when i have|if i eat|if i touch|with) {_V}", "you are allergic to {v}"),
     ("allergy", rf"my allerg(?:y|ies)(?: is| are|:) (?:to )?{_V}", "you are allergic to {v}"),
-    ("allergy", rf"(?P<v>[\w -]{{2,40}}?) (?:makes? me|gives? me) (?:break out|itch|sneeze|swell up|hives|a rash|rashes|an allergic reaction)\b.*", "you are allergic to {v}"),
+    ("allergy", r"(?P<v>[\w -]{2,40}?) (?:makes? me|gives? me) (?:break out|itch|sneeze|swell up|hives|a rash|rashes|an allergic reaction)\b.*", "you are allergic to {v}"),
     ("allergy", r"i(?:'ve| have)?(?: got| have| suffer from)? (?:an? )?(?:severe |bad |serious |strong |nasty |mild )?(?P<v>(?!food |some |few |no )[\w-]+(?: [\w-]+)?) allergy", "you are allergic to {v}"),
     ("allergy", rf"{_I_AM} (?P<v>lactose|gluten)[ -]intolerant", "you are allergic to {v}"),
     ("not dislike", rf"i {_NOT} (?:really |actually )?(?:hate|dislike|mind) {_V}", "you don't mind {v}"),
@@ -82,18 +85,20 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("like", rf"i(?!'?d\b) {_ADV}{_LIKE} {_V}", "you like {v}"),
     ("like", rf"i(?:'ve| have) (?:always )?(?:loved|liked|enjoyed) {_V}", "you like {v}"),
     ("like", rf"(?:{_I_AM}|i(?:'ve| have) been) {_ADV}{_LIKE_BE} {_V}", "you like {v}"),
+    ("like", r"(?:there'?s |there is )?nothing i (?:love|like|enjoy) more than (?P<v>.+)", "you like {v}"),
     ("like", rf"my (?:hobby|hobbies|interests?|passions?) (?:is|are|include) {_V}", "you like {v}"),
     ("not lives", rf"i {_NOT} (?:actually )?live {_V}", "you don't live {v}"),
     ("not lives", rf"i no longer live {_V}", "you don't live {v}"),
     ("lives", rf"(?:i|we)(?:'m| am|'ve| have|'re| are)? {_ADV}(?:lives?|living|reside|residing|lived|based|stay|staying|been living|located|settled)(?: now| currently| here)? (?P<v>(?:in|at|near|on|outside|by|close to|next to|just outside) .+)", "you live {v}"),
-    ("lives", rf"(?:i|we|my family)(?:'ve| have| just)*(?: just| recently| finally| actually)* (?:moved|relocated)(?: back| house)?(?: from .+?)?(?: here)? to (?P<v>(?!the\b|another\b|a\b|bed|work|on\b).+)", "you live in {v}"),
+    ("lives", r"(?:i|we|my family)(?:'ve| have| just)*(?: just| recently| finally| actually)* (?:moved|relocated)(?: back| house)?(?: from .+?)?(?: here)? to (?P<v>(?!the\b|another\b|a\b|bed|work|on\b).+)", "you live in {v}"),
     ("lives", rf"{_I_AM} {_ADV}(?P<v>in (?-i:[A-Z])[\w'-]+(?:,? (?-i:[A-Z])[\w'-]+)?)(?: now| rn| atm| at the moment| these days| right now)?\W*$", "you are {v}"),
+    ("lives", r"home (?:is|for me is) (?P<v>(?:in )?(?-i:[A-Z]).+)", "you live in {v}"),
     ("lives", r"my (?:home|house|flat|apartment|place) is (?P<v>(?:in|at|near|on) .+)", "you live {v}"),
     ("not from", rf"{_I_AM} not {_ADV}from {_V}", "you are not from {v}"),
-    ("from", rf"(?:i|i'?m|i am|i was|i'?ve) {_ADV}(?:from|come from|came from|hail from|born in|born and raised in|born (?:&|n) raised in|grew up in|raised in) (?P<v>(?!work|school|home|there|here|now\b|the future|another\b|a different|(?:19|20)\d\d).+)", "you are from {v}"),
+    ("from", rf"(?:i|i'?m|i am|i was|i'?ve|we'?re|we are|my family is|we) {_ADV}(?:from|come from|came from|hail from|born in|born and raised in|born (?:&|n) raised in|grew up in|raised in) (?P<v>(?!work|school|home|there|here|now\b|the future|another\b|a different|(?:19|20)\d\d).+)", "you are from {v}"),
     ("diet", rf"{_I_AM} {_ADV}(?:an? )?(?P<v>(?:strict )?(?:vegetarian|vegan|pescatarian|veggie|muslim|halal|kosher|teetotal|diabetic))\b.*", "you are {v}"),
     ("work", rf"(?:i|i'm|i am) {_ADV}work(?:ing)? {_ADV}(?P<v>(?:in|at|for|with|from) .+)", "you work {v}"),
-    ("job", rf"(?:i|i'm|i am) {_ADV}(?:work|working|employed) {_ADV}as {_V}", "you work as {v}"),
+    ("job", rf"(?:i|i'm|i am|i've been|i have been) {_ADV}(?:work|working|employed) {_ADV}as {_V}", "you work as {v}"),
     ("job", rf"i(?:'ve| have)?(?: just| recently)? (?:got|have|found|started|landed)(?: got)? (?:an? |my )?(?:new |first |part[- ]time |full[- ]time |summer |weekend |saturday )*(?:job|gig|work|position) as {_V}", "you work as {v}"),
     ("job", rf"my (?:job|profession|occupation) is {_V}", "your job is {v}"),
     ("study", rf"(?:i|i'm|i am) {_ADV}(?:study|studying|majoring in|major in) {_V}", "you study {v}"),
@@ -117,12 +122,12 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("avoid", r"(?:nothing|not too|not|without) (?P<v>(?:spicy|hot|chill?i(?:es)?|spice)\b(?!.*\b(?:today|news|outside)).*)", "you want nothing {v}"),
     ("attr:year", rf"(?:i'?m|i am) {_ADV}in (?P<v>(?:(?:year|grade) \w+|(?:form|class) \d+\w?)\b|(?:my )?(?:\w+(?:st|nd|rd|th)|first|second|third|final|last|senior|junior|freshman|sophomore) (?:year|grade)\b.*)", "you are in {v}"),
     ("does", rf"i {_ADV}(?P<k>{_VERBS}) {_V}", "you {k} {v}"),
-    ("does", rf"(?:{_I_AM}|i(?:'ve| have) been) {_ADV}(?P<k>learning|studying|saving|looking for|playing|reading|writing|planning|training for|training|watching|preparing for|working on|saving for|teaching|building|getting|flying to|going to|travell?ing to|visiting|married to|engaged to|afraid of|scared of) {_V}", "you are {k} {v}"),
+    ("does", rf"(?:{_I_AM}|i(?:'ve| have) been) {_ADV}(?P<k>learning|studying|saving|looking for|playing|reading|writing|planning|training for|training|watching|preparing for|working on|saving for|teaching|building|getting|flying to|going to|travell?ing to|visiting|married to|engaged to|afraid of|scared of|terrified of|saving up for|hoping to be|training to be|training to become|studying to be(?:come)?) {_V}", "you are {k} {v}"),
 )  # fmt: skip
 STATEMENTS = tuple((kind, re.compile(pattern, re.I), say) for kind, pattern, say in _TABLE)
 
 LEAD = re.compile(  # how a statement can begin; nothing else is worth trying
-    r"(?:our\b|fav|you'?re\b|you are\b|can'?t|cannot|usually|always|most|at school|.{2,40} (?:makes?|gives?) me|.{2,40} (?:is|are|isn'?t|aren'?t)\b.{0,16} (?:thing|jam|passion|me|tea)\b|.{2,40}[,?]? i\b.{0,30} (?:hate|detest|despise|stand|bear|like|love|adore)\W*$|i\b|i'|im\b|ive\b|my\b|we\b|we'|the\b.{0,12}\bname|name|call|u can|you can|you may|you should|please|just|everyone|everybody|people|friends|they|most people|all\b|don'?t|do not|stop|never"
+    r"(?:our\b|home\b|there|fav|you'?re\b|you are\b|can'?t|cannot|usually|always|most|at school|.{2,40} (?:makes?|gives?) me|.{2,40} (?:is|are|isn'?t|aren'?t)\b.{0,16} (?:thing|jam|passion|me|tea)\b|.{2,40}[,?]? i\b.{0,30} (?:hate|detest|despise|stand|bear|like|love|adore)\W*$|i\b|i'|im\b|ive\b|my\b|we\b|we'|the\b.{0,12}\bname|name|call|u can|you can|you may|you should|please|just|everyone|everybody|people|friends|they|most people|all\b|don'?t|do not|stop|never"
     r"|this is|it'?s|it is|it should|aged?\b|no\b|not\b|nothing|without|that should|make|rather|.{1,40}(?:\bis|\bare|'s) (?:also )?my\b|.{1,40} (?:is|are) (?:not|disgusting|gross|yucky)|[A-Z][\w'-]+ (?:here|speaking))",
     re.I,
 )
@@ -134,12 +139,12 @@ REQUEST = re.compile(
     rf"(?:\W*(?:hi|hello|hey|ok|please|and|so)\W+)*(?:{_META})(?!what|who|where|when|how|which|why)", re.I
 )
 FILLER = re.compile(
-    rf"(?:(?:ngl|ugh+|lol|lmao|haha+|tho|imo|heads up|omg|aw+|yea|yup|ya|alright|right|look|listen|basically|honestly though|not gonna lie|not going to lie|fun fact|random fact|to be fair|tbf|guess what|greetings|yo+|heyy+|jk|just kidding|not anymore|turns out(?: that)?|it turns out(?: that)?|apparently|(?:i )?(?:just )?(?:found out|learned|discovered)(?: that)?|the (?:test|doctors?|tests) (?:showed|says?|said)(?: that)?|(?:i'?d|i would) say(?: that)?|literally|anyway|anyways|obviously|of course|speaking of which|coincidentally|funny enough|oh yeah|oh and|hi+|hello+|hey+|yo|typo|in my (?:free|spare) time|on weekends|at weekends|hiya|well|so|ok|okay|oh|um+|uh|and|but|also|actually|btw|by the way|please|no(?=[,.!;:]| i\b| my\b| it)|nope|sorry|yes|yeah|yep|fyi|"
+    rf"(?:(?:ngl|ugh+|lol|lmao|haha+|tho|imo|heads up|omg|aw+|yea|yup|ya|alright|right|look|listen|basically|honestly though|not gonna lie|not going to lie|fun fact|random fact|to be fair|tbf|guess what|greetings|yo+|heyy+|jk|just kidding|not anymore|turns out(?: that)?|it turns out(?: that)?|apparently|(?:i )?(?:just |recently )?(?:found out|learned|discovered)(?: (?:last|this) \w+| recently| yesterday| today)?(?: that)?|sup|wassup|what'?s up|the (?:test|doctors?|tests) (?:showed|says?|said)(?: that)?|(?:i'?d|i would) say(?: that)?|literally|anyway|anyways|obviously|of course|speaking of which|coincidentally|funny enough|oh yeah|oh and|hi+|hello+|hey+|yo|typo|in my (?:free|spare) time|on weekends|at weekends|hiya|well|so|ok|okay|oh|um+|uh|and|but|also|actually|btw|by the way|please|no(?=[,.!;:]| i\b| my\b| it)|nope|sorry|yes|yeah|yep|fyi|"
     r"hey there|hi there|hello there|good (?:morning|afternoon|evening)|just so you know|you know(?: that)?|i think(?: that)?|i guess|i believe|i mean(?= i| my)|"
     r"in fact|to be honest|honestly|tbh|note that|for your information|let me introduce myself|nice to meet you|let me tell you(?: that)?|"
     r"i(?:'d| would) like you to (?:know|remember|note)(?: that)?|i want you to (?:know|remember)(?: that)?|i should (?:say|mention|tell you)(?: that)?|"
     r"i(?:'d| would) like to (?:add|mention|say|tell you)(?: that)?|i (?:have|need|want) to tell you(?: that)?|i forgot to (?:say|mention|tell you)(?: that)?|"
-    r"as you know|because|since|cause|though|although|while|then|now|too|there|everyone|all|again|wait|oops|correction|my mistake|my bad|scratch that|"
+    r"as you know|because|since|cause|though|although|while|then|now|too|there(?!')|everyone|all|again|wait|oops|correction|my mistake|my bad|scratch that|"
     r"a (?:few|couple of) things about me|about me|one more thing|first of all|firstly|secondly|first|second|finally|lastly|next|however|"
     rf"my (?:doctor|dentist|gp) (?:says|said|told me)(?: that)?|the doctor (?:says|said|told me)(?: that)?|unfortunately|sadly|luckily|fortunately|today|these days|nowadays|currently|at the moment|personally|{_META.replace(' |', '|')[:-1]})\b[\s,:;!.\-–—]*){{1,6}}",
     re.I,
@@ -149,10 +154,10 @@ _VERB_START = (
     r"am|allergic to|obsessed with|born|was born|detest|adore|avoid|never eat|drive|own|collect|used to|would|will|want|need|eat|drink|grew up|moved to))\b"
 )
 SPLIT = re.compile(
-    r"[.!;…]+(?=\s|$)|\n|\s[-–—]+\s|(?<=[?])\s"
+    r"(?<!\bmr)(?<!\bdr)(?<!\bms)(?<!\bmrs)[.!;…]+(?=\s|$)|\n|\s[-–—]+\s|(?<=[?])\s|(?<=\bstudent)\s+(?=studying\b)"
     r"|,?\s*\b(?:and|but|so|because|while|although|though|yet|whereas|plus|then|also|cause|cuz|bc|however)\b,?\s+(?=(?:also |now |currently |actually |honestly |tbh |apparently |turns out |it turns out |lately |recently |by the way,? |btw,? )*(?:i|i'?m|my|call|you can|i'?ve|we|it's|he|she|his|her|they|their|what|where|who|how|do|can|could|please)\b)"
     rf"|(?:,\s*(?:and|but)?|\s+and|\s+but|\s&)\s+(?={_VERB_START})"
-    r"|(?<!not)\s*,\s*(?=(?:and |but |so |also |though |or |btw |by the way )*(?:i|i'?m|my|it's|it is|i'?ve|call me|not|no|what|where|who|how|which|can|could|do|does|please|nice|hello|hi|hey|lol|he|she|his|her|they|from|allergic|thanks?|thank|right|correct|aged?|isn't|a|an|and you|you|living|your|originally|actually|sorry|we|\d+)\b)",
+    r"|(?<!not)\s*,\s*(?=(?:and |but |so |also |though |or |btw |by the way |now )*(?:i|i'?m|my|it's|it is|i'?ve|call me|not|no|what|where|who|how|which|can|could|do|does|please|nice|hello|hi|hey|lol|he|she|his|her|they|from|allergic|thanks?|thank|right|correct|aged?|isn't|a|an|and you|you|living|your|originally|actually|sorry|we|\d+)\b)",
     re.I,
 )
 PAST = re.compile(
@@ -161,19 +166,20 @@ PAST = re.compile(
 )
 SUBJECT = "I "  # a clause that begins a message without a subject, and plainly speaks of its writer
 DROPPED_FIRST = re.compile(
-    r"(?:really |absolutely |just |honestly |also |lowkey |totally |only |recently |still |currently )*(?:(?:love|adore|hate|detest|despise|enjoy|dislike|prefer|can'?t (?:stand|bear|get enough of|live without)) (?!it\b|to\b|this\b|that\b|you\b|when\b|how\b|from\b|is\b|at\b|them\b|him\b|her\b|u\b|for\b)"
-    r"|(?:a )?(?:big |huge |massive |great |not a |not a big |not much of a )*fan of|not (?:really |that )?(?:into|keen on|fond of)|obsessed with|allergic to|lactose intolerant|born and raised|born in|based in|living in|originally from|turned \d|turned \w+teen|(?:got|have|started) an? .{0,20}job as|works? as an?\b|working as an?\b|studying|vegan\W*$|vegetarian\W*$|(?:(?:just|recently) )?moved to (?-i:[A-Z])|live in (?-i:[A-Z])|got an? (?:dog|cat|puppy|kitten|hamster))", re.I,
+    r"(?:really |absolutely |just |honestly |also |lowkey |totally |only |recently |still |currently )*(?:(?:love|adore|hate|detest|despise|enjoy|dislike|prefer|can'?t (?:stand|bear|get enough of|live without|eat|drink|have|do(?= (?:dairy|gluten|spicy|spice|nuts|lactose|caffeine|sugar)))) (?!it\b|to\b|this\b|that\b|you\b|when\b|how\b|from\b|is\b|at\b|them\b|him\b|her\b|u\b|for\b)"
+    r"|(?:a )?(?:big |huge |massive |great |not a |not a big |not much of a )*fan of|(?:really |super |so |very |big |well )+into |not (?:really |that )?(?:into|keen on|fond of)|obsessed with|allergic to|lactose intolerant|born and raised|born in|based in|living in|originally from|turned \d|turned \w+teen|(?:got|have|started) an? .{0,20}job as|works? as an?\b|working as an?\b|studying|vegan\W*$|vegetarian\W*$|(?:(?:just|recently) )?moved to (?-i:[A-Z])|live in (?-i:[A-Z])|got an? (?:dog|cat|puppy|kitten|hamster))", re.I,
 )
 DROPPED = re.compile(
-    rf"(?:{_VERB_START}|from \w|an? \w|living in|originally from|based in|allergic to|born (?:in|on)|aged? \d|\d+ years old|\d{{1,2}}\W*$|not (?:a |very |so )?\w)",
+    rf"(?:{_VERB_START}|from \w|an? \w|studying \w|living in|originally from|based in|allergic to|born (?:in|on)|aged? \d|\d+ years old|\d{{1,2}}\W*$|not (?:a |very |so )?\w)",
     re.I,
 )
 _AM_START = re.compile(
-    r"(?:also )?(?:(?:really |absolutely |totally |also )*(?:obsessed|(?:big |huge |massive |great )*fan of|not (?:a|really|that|into|keen|fond|much)|lactose|studying|working)|from|an?|living|originally|based|allergic|aged?|\d+|not|born|vegetarian|vegan|married)\b", re.I
+    r"(?:also )?(?:(?:really |absolutely |totally |also |super |so |very |well )*(?:obsessed|into|(?:big |huge |massive |great )*fan of|not (?:a|really|that|into|keen|fond|much)|lactose|studying|working)|from|an?|living|originally|based|allergic|aged?|\d+|not|born|vegetarian|vegan|married)\b", re.I
 )
+GOES_ON = re.compile(r"\b(?:but|and|because|so|though|although|cause)\s*$", re.I)  # before somebody else's words
 AGAINST = re.compile(r"(?:and |but )?(?:not|rather than|instead of) ", re.I)
 CHATTER = re.compile(  # words that no item of a list has: talk goes on
-    r"\b(?:i|i'?m|i'?ve|it|it's|its|they|he|she|we|you|u|me|us|him|that|this|there|who|which|what|is|are|was|were|been|be|being|has|had|have|does|did|don'?t|didn'?t|can|can'?t|could|will|would|should|won'?t|so|very|too|really|always|never|just|still|lol|lmao|haha+|tbh|btw|ngl|imo|though|every|last|since|ever|because|cause|cuz|if|when|while|where|how|sorry|thanks?|please|yum+|yay|ugh|omg|xd|same|mostly|mainly|especially|obviously|honestly|literally|saw|went|got|made|took|bought|ate|love|hate|know|think|hope|wish|guess|mean|late|fine|ok|okay|today|tonight|tomorrow|yesterday|now|rn|atm|again|already|yet|lovely|nice|great|cool|cute|funny|weird|crazy|right|isn'?t|aren'?t|short for|times|raining|snowing|freezing|boiling|hot today|cold|boring|worst|best|true|false|wrong|over|done|gone|broken|dead|only|almost|allergic|allergy)\b",
+    r"\b(?:i|i'?m|i'?ve|it|it's|its|they|he|she|we|you|u|me|us|him|that|this|there|who|which|what|is|are|was|were|been|be|being|has|had|have|does|did|don'?t|didn'?t|can|can'?t|could|will|would|should|won'?t|so|very|too|really|always|never|just|still|lol|lmao|haha+|tbh|btw|ngl|imo|though|every|last|since|ever|because|cause|cuz|if|when|while|where|how|sorry|thanks?|please|yum+|yay|ugh|omg|xd|same|mostly|mainly|especially|obviously|honestly|literally|saw|went|got|made|took|bought|ate|love|hate|know|think|hope|wish|guess|mean|late|fine|ok|okay|today|tonight|tomorrow|yesterday|now|rn|atm|again|already|yet|lovely|nice|great|cool|cute|funny|weird|crazy|right|isn'?t|aren'?t|short for|times|raining|snowing|freezing|boiling|hot today|cold|boring|worst|best|true|false|wrong|over|done|gone|broken|dead|only|almost|allergic|allergy|monday|tuesday|wednesday|thursday|friday|saturday|sunday|christmas|birthday|minutes?|mins?|pm|am|o'?clock|nothing|whatever|wifi|turn|weird|mess|complicated|calling|talking)\b",
     re.I,
 )
 FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|i'd|i've)\b", re.I)
@@ -195,7 +201,7 @@ TAG = re.compile(
     r"\W*(?:right|correct|isn'?t it|aren'?t i|is that (?:right|correct|true)|true or false|yes or no|don'?t i|no|huh|is it|or not|am i right)\W*\?\W*$",
     re.I,
 )
-SUBJECT_I = re.compile(r"\W*(?:i\b|i'|im\b|ive\b|my name|call me|you can call me|the name)", re.I)
+SUBJECT_I = re.compile(r"\W*(?:i\b|i'|im\b|ive\b|(?:my |the )?name(?:'s| is)|this is [A-Z]|it'?s me\b|my name|call me|you can call me|the name)", re.I)
 SUBJECT_OTHER = re.compile(
     r"\W*(?:he|she|they|we|it|this|that|there|his|her|their|my|our|your|you|[A-Z][a-z]+)\b", re.I
 )
@@ -223,6 +229,10 @@ _JOIN = re.compile(
 
 
 _GREETED = re.compile(r"\W*(?:hi+|hello|hey+|yo|hiya|good (?:morning|evening|afternoon))\b[ ,!.]*(?:guys|all|everyone|there)?[ ,!.]*(?P<it>(?:it'?s|this is) )(?=(?-i:[A-Z]))", re.I)
+_FELT = re.compile(  # "broccoli is gross, I hate it", "nothing beats a good curry, I love it"
+    r"(?:^|(?<=[,.!] ))(?:nothing beats |you know )?(?P<v>(?!i\b|i'm\b|it\b|that\b|this\b|he\b|she\b|they\b|my\b|the\b|what\b|there\b)[\w' -]{2,30}?)(?: (?:is|are|tastes?|smells?|makes?)\b[^,.!]{2,30})?[,.!?—–-]+ (?:and |because |but |honestly |yeah |oh |man |god )*(?:i )?(?:really |just |absolutely |so |totally |do )*(?P<do>love|hate|adore|detest|despise|can'?t stand|don'?t like) (?:it|them|that stuff)(?: so much| lol| haha| tbh| honestly)?\W*$",
+    re.I,
+)
 _ALLERGIC = re.compile(  # "I can't eat nuts, allergic": what the allergy is to stands before it
     rf"(?:\b{_CANT} (?:have|eat|drink|touch)|\b(?:don'?t|never) (?:eat|drink)|\bno) (?P<v>[\w' -]{{2,40}}?)(?: for me)?(?: please)?(?:[,;.!—–-]+ ?|,? (?:because|cause|cuz|bc|as|since) )(?:(?:i'?m|i am|i have an|it'?s an|i've got an) )?(?:\w+ )?(?:allergic|allergy)(?: to (?:it|them|that|those))?\W*$",
     re.I,
@@ -234,6 +244,9 @@ def joined(sentence: str) -> str:
     greeted = _GREETED.match(fold(sentence))
     if greeted:
         sentence = sentence[: greeted.start("it")] + "I'm " + sentence[greeted.end() :]
+    felt = _FELT.search(fold(sentence))
+    if felt:
+        sentence = f"{sentence[: felt.start()]}I {felt['do']} {sentence[felt.start('v') : felt.end('v')]}"
     because = _ALLERGIC.search(fold(sentence))
     if because:
         sentence = f"{sentence[: because.end('v')]}. I'm allergic to {sentence[because.start('v') : because.end('v')]}"
@@ -300,7 +313,7 @@ NOT_NAMES = frozenset(
     intolerant intolerant passionate fond keen into crazy tea coffee spicy mine ours overwhelmed feeling
     having making getting taking stressed ashamed proud jealous lonely alone online offline outside inside
     upstairs downstairs okay-ish alright stuck blind deaf left-handed right-handed vegetarians starving
-    freezing team
+    freezing team mum mom dad christmas easter halloween mummy daddy grandma grandpa everybody everyone nearly whatever oops typo
     """.split()  # noqa: SIM905
 )  # fmt: skip
 _TITLES = ("dr.", "mr.", "mrs.", "ms.", "prof.", "dr", "mr", "mrs", "ms", "miss", "sir")
@@ -387,12 +400,12 @@ def is_valid(kind: str, value: str, strict: bool | str) -> bool:
         return len(value.split()) <= 5 and not (strict and _NOT_JOBS.search(value)) and "team" not in value
     if kind in ("attr", "have", "does", "study") and (_FLEETING.match(value) or (kind in ("does", "study") and _HERE_AND_NOW.match(value))):
         return False
-    if kind in ("like", "dislike", "avoid") and re.search(r"\b(?:this|that) is\b|^(?:where|another|your|said|u)\b", value, re.I):
+    if kind in ("like", "dislike", "avoid") and re.search(r"\b(?:this|that) is\b|^(?:where|another|your|said|u|anything|nice things|everything|nothing)\b", value, re.I):
         return False
     if kind in ("like", "dislike", "attr", "allergy", "avoid", "can", "it"):
         return (
             not re.match(
-                r"(?:it|that|this|them|him|her|you|when|how|what|the way|to (?:know|ask|order|have|see)|if|not|there|here|us|these|those|your|so|very|ok|okay|fine|true|right|correct)\b(?! (?:is|are) )",
+                r"(?:it|that|this|them|him|her|you|when|how|what|the way|to (?:know|ask|order|have|see)|if|not|there|here|us|these|those|your|so|very|(?:ok|okay|fine|true|right|correct)\W*$)\b(?! (?:is|are) )",
                 value,
                 re.I,
             )
@@ -464,5 +477,6 @@ def subject_of(clause: str, before: str) -> str:
 
 
 def restore(subject: str, clause: str) -> str:
-    """ "from Paris" after "I'm Anna" -> "I am from Paris"."""
+    """ "From Paris" after "I'm Anna" -> "I am from Paris"."""
+    clause = clause[:1].lower() + clause[1:]
     return ("I am " if _AM_START.match(clause) else subject) + clause

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from memlab.offline.chat_model.book import FactBook
 from memlab.offline.chat_model.conversation import Conversation, read
-from memlab.offline.chat_model.facts import FactBook
 from memlab.offline.chat_model.text import content_words
 
 _BY_NAME = (

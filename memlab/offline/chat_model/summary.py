@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from memlab.offline.chat_model import wording
+from memlab.offline.chat_model.book import FactBook
 from memlab.offline.chat_model.conversation import Conversation
-from memlab.offline.chat_model.facts import RULES, Fact, FactBook, extract
+from memlab.offline.chat_model.facts import RULES, Fact, extract
 from memlab.offline.chat_model.recall import said_value
 from memlab.offline.chat_model.text import fold, language
 from memlab.offline.chat_model.turn import Turn
@@ -85,7 +86,7 @@ def _fact_lines(book: FactBook, lang: str) -> list[str]:
 
 def told(fact: Fact, lang: str) -> str:
     """A fact said to the user, as part of a list."""
-    return fact.say.replace("{v}", said_value(fact.value, lang))
+    return wording.polish(fact.say.replace("{v}", said_value(fact.value, lang)), lang)
 
 
 def _orders(conversation: Conversation) -> list[str]:

@@ -72,6 +72,20 @@ def join(values: list[str], lang: str) -> str:
     return COMMA[lang].join(values[:-1]) + AND[lang] + values[-1] if len(values) > 1 else "".join(values)
 
 
+_TWICE = {
+    "en": re.compile(r"\b(?:in|at|on|from|as|to) (?=(?:in|at|on|near|from|outside|by|just outside|close to|next to|as|to)\b)", re.I),
+    "ru": re.compile(r"\b(?:в|на|из|с) (?=(?:в|во|на|из|с|со|под|около) )|(?<=аллергия )(?=(?:аллергия) )", re.I),
+    "zh": re.compile(r"在(?=在)|对(?=对)|岁(?=岁)"),
+}  # fmt: skip
+_UNLED = re.compile(r"(?<=\byou live )(?=[A-Z\u3400-\u9fffА-ЯЁ])|(?<=\byou work )(?=[A-Z])(?!As\b)")
+
+
+def polish(text: str, lang: str) -> str:
+    """Exactly one preposition between a saying and its value: no "live in in Gdansk", no "you live Gdansk"."""
+    text = _TWICE[lang].sub("", text)
+    return _UNLED.sub("in ", text) if lang == "en" else text
+
+
 def sentence(text: str, lang: str) -> str:
     """The text with a capital letter and an end mark."""
     text = text.strip()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from memlab.offline.chat_model.facts import FactBook, extract
+from memlab.offline.chat_model.book import FactBook
+from memlab.offline.chat_model.facts import extract
 
 
 def facts(text, speaker="user"):

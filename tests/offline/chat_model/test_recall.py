@@ -80,3 +80,28 @@ def test_everything():
     reply = ask("I'm Anna. I live in Rome.", "What do you know about me?")
     assert "Anna" in reply
     assert "Rome" in reply
+
+
+@pytest.mark.parametrize(
+    ("line", "question", "reply"),
+    [
+        ("- lives: in Gdansk", "Where do I live?", "You live in Gdansk."),
+        ("- lives: Gdansk", "Where do I live?", "You live in Gdansk."),
+        ("- works: at a bank", "Where do I work?", "You work at a bank."),
+        ("- живет: в Гданьске", "Где я живу?", "Вы живёте в Гданьске."),
+        ("- 住在：上海", "我住在哪里", "你住在上海。"),
+    ],
+)
+def test_a_summary_line_is_said_back_with_one_preposition(line, question, reply):
+    messages = [{"role": "assistant", "content": line}, {"role": "user", "content": question}]
+    assert respond({"messages": messages}).text == reply
+
+
+def test_the_users_spelling_is_kept():
+    assert ask("what's my favourite colour?").startswith("I don't know your favourite colour")
+    assert ask("my fav color is teal", "what's my favourite colour?") == "Your fav color is teal."
+
+
+def test_an_acknowledgement_tells_what_is_left_of_a_message():
+    assert ask("I live in York, no wait, I live in Leeds") == "Noted: you live in Leeds."
+    assert "没多久" not in ask("我现在住在上海，刚搬来没多久")

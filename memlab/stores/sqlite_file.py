@@ -1,0 +1,135 @@
+"""The file behind `SqliteVectorStore`: its tables, its one connection, and errors in plain words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memlab.errors import InvalidInputError, MemlabError
+
+_APPLICATION_ID = 0x6D656D6C  # "meml", in the header of the file
+_VERSION = 1
+_TABLES = """
+CREATE TABLE IF NOT EXISTS collections (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, model TEXT, dimensions INTEGER NOT NULL,
+    sequence INTEGER NOT NULL DEFAULT 0, -- the number of the next change, and how readers see that there was one
+    horizon INTEGER NOT NULL DEFAULT 0   -- deletions before this number are forgotten: who is behind it reads anew
+) STRICT;
+CREATE TABLE IF NOT EXISTS records (
+    collection INTEGER NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL, author TEXT,
+    application_id TEXT, agent_id TEXT, session_id TEXT, user_id TEXT, kind TEXT NOT NULL, text TEXT NOT NULL,
+    created_at INTEGER NOT NULL,         -- microseconds since 1970, UTC
+    embedding BLOB NOT NULL,             -- little-endian float32, of length 1
+    UNIQUE (collection, id), UNIQUE (collection, sequence)
+) STRICT;
+CREATE TABLE IF NOT EXISTS deletions (
+    collection INTEGER NOT NULL, number INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (collection, number, id)
+) STRICT, WITHOUT ROWID;
+"""
+_SHARED = {"messages", "sqlite_sequence"}  # a history of memlab's may live in the same file
+_REMEDIES = {
+    "not a database": "it is no SQLite file; give another path",
+    "malformed": "it is damaged; restore a copy, or save what is left with the `.recover` command of sqlite3",
+    "full": "the disk is full; nothing of this write was stored, all earlier writes are safe; make room and repeat it",
+    "i/o": "the disk refuses to read or write it, or is full; what was acknowledged before is safe",
+    "readonly": "it may not be written; change its permissions, or copy it",
+    "unable to open": "its folder must exist, and this process must be allowed to read and write there",
+    "locked": "another process keeps it locked; end that one, or try again",
+}
+
+
+class SqliteFile:
+    """One connection, which threads use in turns: whoever uses it holds `lock`.
+
+    `synchronous` is SQLite's: with "NORMAL" what was acknowledged survives the death of the process, with "FULL"
+    that of the machine, too, at the price of one flush of the disk for each write.
+    """
+
+    def __init__(self, path: str | Path, synchronous: str = "NORMAL") -> None:
+        if synchronous not in ("NORMAL", "FULL"):
+            raise InvalidInputError(f"synchronous is {synchronous!r}; it must be 'NORMAL' or 'FULL'")
+        self.path, self.synchronous = Path(path), synchronous
+        self.lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        with self.reading():
+            pass  # say now what is wrong with the file, not at the first question
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The connection within a transaction that sees one state of the file."""
+        with self._transaction("BEGIN") as database:
+            yield database
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The connection within a transaction that is the only one to write: all of it is stored, or nothing."""
+        with self._transaction("BEGIN IMMEDIATE") as database:
+            yield database
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self.lock, self._plain_errors():
+            database = self._open()
+            database.execute(begin)
+            try:
+                yield database
+                database.execute("COMMIT")
+            finally:
+                if database.in_transaction:  # an error, also one of COMMIT itself
+                    database.execute("ROLLBACK")
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            said = str(error)
+            remedy = next((words for sign, words in _REMEDIES.items() if sign in said.lower()), "")
+            raise MemlabError(f"{self.path.name}: {said}{'; ' if remedy else ''}{remedy}") from error
+
+    def _open(self) -> sqlite3.Connection:
+        if self._process != os.getpid():  # a connection must not be carried into a forked process
+            self._connection, self._process = None, os.getpid()
+        if self._connection is None:
+            database = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare(database)
+            except BaseException:
+                database.close()
+                raise
+            self._connection = database
+        return self._connection
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        owner = database.execute("PRAGMA application_id").fetchone()[0]
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if owner != _APPLICATION_ID:
+            self._refuse_foreign(database, owner)
+            database.execute("PRAGMA page_size = 16384")  # several vectors a page
+        elif version != _VERSION:
+            raise MemlabError(f"{self.path.name} has format {version}; this memlab reads format {_VERSION}")
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute(f"PRAGMA synchronous = {self.synchronous}")
+        if owner != _APPLICATION_ID:
+            database.executescript(
+                f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {_APPLICATION_ID};"
+                f"PRAGMA user_version = {_VERSION}; COMMIT"
+            )
+
+    def _refuse_foreign(self, database: sqlite3.Connection, owner: int) -> None:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        ours = {"collections", "records", "deletions"}  # the moment before another process signs the new file
+        if owner or (tables - _SHARED - ours):
+            raise MemlabError(f"{self.path.name} is a database of another program; give a path of its own")
+
+    def close(self) -> None:
+        """Close the connection. The next use opens it again."""
+        with self.lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
