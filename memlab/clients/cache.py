@@ -113,8 +113,8 @@ class CachedEmbedder:
 
     def _key(self, role: str) -> _Key:
         """Model, dimensions, role. The dimensions are those asked for, 0 for the model's own."""
-        asked = getattr(self.embedder, "requested_dimensions", getattr(self.embedder, "dimensions", 0))
-        return self.model, asked or 0, role
+        name = "requested_dimensions" if hasattr(self.embedder, "requested_dimensions") else "dimensions"
+        return self.model, getattr(self.embedder, name, None) or 0, role
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

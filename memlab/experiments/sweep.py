@@ -96,7 +96,7 @@ def sweep(
         raise InvalidInputError("rank, template and embedder need at least one value each")
     grid = _Grid.of(top_k, threshold, by, resamples, ranks)
     parts = [_Part(*choice) for choice in dict.fromkeys(product(embedders, templates, ranks))]
-    files = {part: Path(resume) / f"{_key(dataset, part, grid)}.csv" if resume else None for part in parts}
+    files = {part: Path(resume) / f"{_key(dataset, part, grid)}.json" if resume else None for part in parts}
     left = [part for part, path in files.items() if path is None or not path.exists()]
     _show_price(dataset, left)
     work = (delayed(_measure)(prepared, part.rank, grid) for part, prepared in _prepared(dataset, left, progress))
@@ -222,7 +222,7 @@ def _kept(frame: pd.DataFrame, path: Path | None) -> pd.DataFrame:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
-        frame.to_csv(part, index=False, encoding="utf-8")
+        part.write_text(json.dumps(frame.to_dict("list"), ensure_ascii=False), encoding="utf-8")
         part.replace(path)
     return frame
 
@@ -231,5 +231,4 @@ def _read(path: Path | None) -> pd.DataFrame:
     import pandas as pd
 
     assert path is not None
-    words = dict.fromkeys(("dataset", "embedder", "rank", "template", "group"), str)
-    return pd.read_csv(path, converters=words, float_precision="round_trip", encoding="utf-8")
+    return pd.DataFrame(json.loads(path.read_text(encoding="utf-8")))

@@ -153,8 +153,6 @@ class ChatHistoryMemoryProviderOptions:
         number = isinstance(self.threshold, int | float) and not math.isnan(self.threshold)
         if self.threshold is not None and not number:
             raise InvalidInputError(f"threshold is {self.threshold!r}; it must be a number, or None for any similarity")
-        if self.threshold is not None and self.rank == "newest":
-            raise InvalidInputError("rank 'newest' looks at no similarity, so it takes no threshold; leave it out")
 
 
 _TEMPLATE_FIELDS = ("text", "role", "author", "date")

@@ -39,24 +39,34 @@ class RetrievalScores:
 
 
 class Ranking:
-    """All conversations under one ranking, with what the last setting found."""
+    """All conversations under one ranking."""
 
     def __init__(self, rank: str, scored: Sequence[Scored]) -> None:
         self.rank = rank
         self._scored = scored
+        self._chosen: dict[tuple[float, int], list[Table]] = {}
 
     def tables(self, least: float, top_k: int) -> list[Table]:
         """The turns of each conversation, best first.
 
         "mmr" weighs each choice against those before it, so its order depends on what may take part.
         """
-        if self.rank == "mmr":
-            return [Table.of(part, _chosen_first(part, least, top_k)) for part in self._scored]
-        return self._sorted
+        if self.rank != "mmr":
+            return self._sorted
+        if (least, top_k) not in self._chosen:
+            pairs = zip(self._scored, self._places, strict=True)
+            tables = [Table.of(part, _chosen_first(part, places, least, top_k)) for part, places in pairs]
+            self._chosen = {(least, top_k): tables}  # of the last setting only: they are large
+        return self._chosen[least, top_k]
 
     @cached_property
     def _sorted(self) -> list[Table]:
         return [Table.of(part, part.order) for part in self._scored]
+
+    @cached_property
+    def _places(self) -> list[IntArray]:
+        """At which place each turn stands by similarity alone: (questions, turns) of each conversation."""
+        return [np.argsort(best_first(part.similarity), axis=1) for part in self._scored]
 
     def least(self, threshold: float) -> float:
         """The similarity a threshold asks for: itself, or for "bm25" that quantile of all scores, as in a sweep."""
@@ -68,7 +78,7 @@ class Ranking:
 
     @cached_property
     def _all_scores(self) -> FloatArray:
-        return np.concatenate([part.similarity.ravel() for part in self._scored])
+        return np.sort(np.concatenate([part.similarity.ravel() for part in self._scored]))
 
 
 @dataclass(frozen=True)
@@ -108,14 +118,13 @@ class Table:
         return Counts(retrieved[cell], hits[cell], tokens[cell], self.gold.sum(axis=1))
 
 
-def _chosen_first(part: Scored, least: float, top_k: int) -> IntArray:
-    """What "mmr" chooses among those that pass, then all others by their similarity."""
+def _chosen_first(part: Scored, places: IntArray, least: float, top_k: int) -> IntArray:
+    """What "mmr" chooses among those that pass, then all others by their similarity, `places`."""
     turns = part.prepared.turns
     chosen = mmr_rows(part.similarity, turns @ turns.T, top_k, least)
-    place = np.full(part.similarity.shape, top_k)
-    ranks = np.broadcast_to(np.arange(chosen.shape[1]), chosen.shape)
     passing = np.take_along_axis(part.similarity, chosen, axis=1) >= least
-    np.put_along_axis(place, chosen, np.where(passing, ranks, top_k), axis=1)
-    behind = np.empty_like(part.order)
-    np.put_along_axis(behind, best_first(part.similarity), np.arange(part.order.shape[1])[None, :], axis=1)
-    return np.lexsort((behind, place), axis=1)
+    first = np.arange(chosen.shape[1]) - chosen.shape[1]  # negative: before every other
+    places = places.copy()
+    rows = np.nonzero(passing)[0]
+    places[rows, chosen[passing]] = np.broadcast_to(first, chosen.shape)[passing]
+    return np.argsort(places, axis=1)

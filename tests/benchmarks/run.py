@@ -1,6 +1,6 @@
 """Ratios, measured side by side in one run: ours against what it stands on, and against others.
 
-    python tests/benchmarks/run.py [--strict] [--only turn|memory|search|stores|start]
+    python tests/benchmarks/run.py [--strict] [--only turn|memory|search|stores|sweep|start]
 
 The members of a row are measured in turns (ours, reference, ours, ...), so that a slow moment of the machine hits
 all of them. Times are medians over the rounds, and the ratio is the median of the ratios of each round.
@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from measure import Row, interleaved
 from memory import memories
 from stores import stores
+from sweep import sweeps
 
 from memlab import EVERYONE, InMemoryVectorStore, MemoryRecord, MemoryScope, Message
 from memlab.messages import to_wire
@@ -158,7 +159,7 @@ def _process(*arguments: str) -> Callable[[], Any]:
 
 # --- the table ---
 
-PARTS = {"turn": turns, "memory": memories, "search": searches, "stores": stores, "start": starts}
+PARTS = {"turn": turns, "memory": memories, "search": searches, "stores": stores, "sweep": sweeps, "start": starts}
 
 
 async def measure(parts: Sequence[str]) -> list[Row]:

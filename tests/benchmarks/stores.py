@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import sqlite3
 import sys
 import tempfile
 import time
@@ -20,9 +19,8 @@ from measure import Row, interleaved
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.support_postgres import new_schema, own_url
-
 from memlab import EVERYONE, InMemoryVectorStore, MemoryRecord, MemoryScope, PostgresVectorStore, SqliteVectorStore
+from tests.support_postgres import new_schema, own_url
 
 DIMENSIONS, TOP_K = 512, 6
 SCOPES = [MemoryScope(user_id=f"user {number}") for number in range(10)]
@@ -149,12 +147,13 @@ def _opened(path: Path) -> None:
     store.close()
 
 
-def _sqlite_vec(path: Path) -> sqlite3.Connection:
+def _sqlite_vec(path: Path) -> Any:
+    import apsw  # many builds of Python's sqlite3 can load no extension
     import sqlite_vec
 
-    database = sqlite3.connect(path, isolation_level=None)
+    database = apsw.Connection(str(path))
     database.enable_load_extension(True)
-    sqlite_vec.load(database)
+    database.load_extension(sqlite_vec.loadable_path())
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     database.execute(
@@ -164,21 +163,22 @@ def _sqlite_vec(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _sqlite_vec_insert(database: sqlite3.Connection, records: Sequence[MemoryRecord]) -> None:
-    database.execute("BEGIN IMMEDIATE")
-    database.executemany(
-        "INSERT INTO c (user_id, embedding, id, role, text) VALUES (?, ?, ?, ?, ?)",
-        [(r.scope.user_id, r.embedding.tobytes(), r.id, r.role, r.text) for r in records],
-    )
-    database.execute("COMMIT")
+def _sqlite_vec_insert(database: Any, records: Sequence[MemoryRecord]) -> None:
+    with database:  # one transaction
+        database.executemany(
+            "INSERT INTO c (user_id, embedding, id, role, text) VALUES (?, ?, ?, ?, ?)",
+            [(r.scope.user_id, r.embedding.tobytes(), r.id, r.role, r.text) for r in records],
+        )
 
 
-def _sqlite_vec_search(database: sqlite3.Connection, query: np.ndarray, scope: Any) -> list[tuple[str, float]]:
+def _sqlite_vec_search(database: Any, query: np.ndarray, scope: Any) -> list[tuple[str, float]]:
     mine = "" if scope is EVERYONE else "AND user_id = ?"
     values = [query.tobytes(), TOP_K, *([] if scope is EVERYONE else [scope.user_id])]
-    return database.execute(
-        f"SELECT text, distance FROM c WHERE embedding MATCH ? AND k = ? {mine} ORDER BY distance", values
-    ).fetchall()
+    return list(
+        database.execute(
+            f"SELECT text, distance FROM c WHERE embedding MATCH ? AND k = ? {mine} ORDER BY distance", values
+        )
+    )
 
 
 # --- PostgreSQL ---

@@ -296,7 +296,7 @@ def test_finished_parts_are_read_and_not_measured_again(tmp_path):
     settings = {"top_k": [1, 3], "threshold": [0.1, 0.3], "resamples": 50, "progress": False, "resume": tmp_path}
     plain = sweep(made_dataset(), rank=["cosine", "hybrid"], embedder=SeededEmbedder(), **{**settings, "resume": None})
     first = sweep(made_dataset(), rank="cosine", embedder=SeededEmbedder(), **settings)
-    (part,) = tmp_path.glob("*.csv")
+    (part,) = tmp_path.glob("*.json")
     stamp = part.stat().st_mtime_ns
     embedder = SeededEmbedder()
     both = sweep(made_dataset(), rank=["cosine", "hybrid"], embedder=embedder, **settings)
@@ -322,7 +322,7 @@ def test_a_part_of_other_settings_is_another_part(change, tmp_path):
     settings = {"dataset": made_dataset(), "embedder": SeededEmbedder(), "top_k": [1], "resume": tmp_path, "progress": False}
     sweep(**settings)
     sweep(**settings | change)
-    assert len(list(tmp_path.glob("*.csv"))) == 2
+    assert len(list(tmp_path.glob("*.json"))) == 2
 
 
 KILLED = """
@@ -330,7 +330,7 @@ import sys
 from memlab.experiments.sweep import sweep
 from tests.support_sweep import SeededEmbedder, made_dataset
 templates = ["{text}"] + [f"{n} {{text}}" for n in range(200)]
-sweep(made_dataset(sizes=[60] * 9), template=templates, rank="mmr", threshold=[0, 0.1, 0.2], embedder=SeededEmbedder(),
+sweep(made_dataset(sizes=[40] * 5), template=templates, rank="mmr", threshold=[0, 0.1, 0.2], embedder=SeededEmbedder(),
       resume=sys.argv[1], progress=False)
 """
 
@@ -339,13 +339,13 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env=environment)
     deadline = time.monotonic() + 120
-    while len(list(tmp_path.glob("*.csv"))) < 3 and process.poll() is None and time.monotonic() < deadline:
+    while len(list(tmp_path.glob("*.json"))) < 3 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
     assert process.wait(20) != 0, "it was to be killed, not to finish"
-    done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.csv")}
+    done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.json")}
     assert 3 <= len(done) < 201
-    embedder, dataset = SeededEmbedder(), made_dataset(sizes=[60] * 9)
+    embedder, dataset = SeededEmbedder(), made_dataset(sizes=[40] * 5)
     settings = {"template": ["{text}", *(f"{n} {{text}}" for n in range(len(done)))], "rank": "mmr", "progress": False}
     grid = {"threshold": [0, 0.1, 0.2]}
     again = sweep(dataset, embedder=embedder, resume=tmp_path, **settings, **grid)

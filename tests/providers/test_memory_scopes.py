@@ -335,7 +335,6 @@ def test_4_10_a_state_initializer_is_a_function():
         ({"record_template": "{}"}, r"\{text\}"),
         ({"threshold": "0.3"}, "threshold"),
         ({"threshold": float("nan")}, "threshold"),
-        ({"rank": "newest", "threshold": 0.3}, "takes no threshold"),
     ],
     ids=str,
 )
