@@ -57,7 +57,7 @@ def run(given: argparse.Namespace, screen: Console) -> int:
         progress=sys.stderr.isatty(),
     )
     written = [_write_csv(frame, folder), *_write_pictures(frame, folder)]
-    _print_best(frame, screen)
+    _print_best(frame, screen, sum(bool(talk.questions) for talk in dataset.conversations))
     show(screen, styled(f"\nwritten to {folder}: {', '.join(written)}"))
     return 0
 
@@ -196,36 +196,40 @@ def _series(everyone: pd.DataFrame) -> list[tuple[list[str], pd.DataFrame]]:
     return [([str(name) for name in names], part) for names, part in rows.groupby(varying, sort=False)]
 
 
-def _print_best(frame: pd.DataFrame, screen: Console) -> None:
+def _print_best(frame: pd.DataFrame, screen: Console, talks: int) -> None:
     everyone = frame[frame["group"] == "all"]
     if not everyone["n"].iloc[0]:
         show(screen, styled("No question has evidence, so there is no recall; sweep.csv has the abstention."))
         return
     show(screen, styled("\nThe setting with the best F1 of each:"))
-    show(screen, styled(best_settings(everyone).to_string(index=False)))
-    show(
-        screen,
-        styled(
-            "recall with its 95 % interval over conversations; tokens are injected in the mean. These settings were\n"
-            "chosen on the questions they are measured with: expect less on others."
-        ),
-    )
+    show(screen, styled(best_settings(everyone, interval=talks > 1).to_string(index=False)))
+    if talks > 1:
+        rough = ": so few make a rough one" if talks < 10 else ""
+        show(screen, styled(f"Recall with a 95 % interval, a bootstrap over {talks} conversations{rough}."))
+    show(screen, styled("Chosen on the questions they are measured with: expect less on others."))
 
 
-def best_settings(everyone: pd.DataFrame) -> pd.DataFrame:
-    """The setting with the best F1 of each rank, embedder and template, best first, ready to print."""
+def best_settings(everyone: pd.DataFrame, interval: bool = True) -> pd.DataFrame:
+    """The setting with the best F1 of each rank, embedder and template, best first, ready to print.
+
+    `interval`: write that of recall beside it; one conversation has none.
+    """
     import pandas as pd
 
     best = pd.DataFrame([part.iloc[int(part["f1"].argmax())] for _, part in _series(everyone)])
     best = best.sort_values("f1", ascending=False)
     best["embedder"] = best["embedder"].where(best["rank"] != _ASKS_NO_MODEL, "-")
-    interval = [f"{row.recall:.2f} [{row.recall_low:.2f}, {row.recall_high:.2f}]" for row in best.itertuples()]
+    recall = best["recall"].map("{:.3f}".format)
+    if interval:
+        recall += [
+            f" [{low:.2f}, {high:.2f}]" for low, high in zip(best["recall_low"], best["recall_high"], strict=True)
+        ]
     columns = {
         **{name: best[name] for name in _SERIES if name != "template" or best[name].nunique() > 1},
         "top-k": best["top_k"],
         "threshold": best["threshold"].map(lambda value: "none" if value == -float("inf") else f"{value:.2f}"),
         "F1": best["f1"].map("{:.3f}".format),
-        "recall": interval,
+        "recall": recall,
         "precision": best["precision"].map("{:.3f}".format),
         "tokens": best["tokens"].map("{:.0f}".format),
     }

@@ -78,12 +78,13 @@ def test_a_transcript_gives_a_table_pictures_and_the_best_settings(run, folder):
         assert f"{name}.png" in said
     assert not list((folder / "found").glob("*.part"))
     best = everyone.loc[everyone[everyone["rank"] == "cosine"]["f1"].idxmax()]
-    row = re.search(r"^ *cosine +use-multilingual +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) \[", said, re.M)
+    row = re.search(r"^ *cosine +use-multilingual +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +\d+$", said, re.M)
     assert row, said
     assert int(row[1]) == best["top_k"]
     assert float(row[2]) == pytest.approx(best["threshold"])
     assert float(row[3]) == pytest.approx(best["f1"], abs=0.0006)
-    assert "chosen on the questions they are measured with" in said
+    assert "Chosen on the questions they are measured with" in said
+    assert "interval" not in said, "one conversation has none"
 
 
 def test_rankings_templates_and_embedders_of_ones_own_choice(run, folder):
@@ -94,6 +95,19 @@ def test_rankings_templates_and_embedders_of_ones_own_choice(run, folder):
     assert set(frame["rank"]) == {"bm25", "newest"}
     assert set(frame["embedder"]) == {"lexical-hashing"}
     assert re.search(r"newest +lexical-hashing +\{speaker\}: \{text\} +2 +none", said)
+
+
+def test_recall_comes_with_an_interval_over_the_conversations(run, folder):
+    asked = [{"id": "q1", "ask": "Cat?", "evidence": ["s1:1"], "category": "single"}]
+    for name, said in (("a", "A cat is here."), ("b", "Dogs only.")):
+        turns = [{"id": f"s1:{n}", "role": "user", "text": text} for n, text in enumerate([said, "A grey cat."], 1)]
+        sessions = [{"id": "s1", "date": "2026-03-02T18:30:00+00:00", "turns": turns}]
+        talk = {"id": name, "language": "en", "sessions": sessions, "questions": asked}
+        (folder / "talks").mkdir(exist_ok=True)
+        (folder / "talks" / f"{name}.json").write_text(json.dumps(talk), encoding="utf-8")
+    said = out(run("talks", "--rank", "bm25", "--top-k", "1", "--threshold", "none"))
+    assert re.search(r"bm25 +- +1 +none +0.500 +0.500 \[0.00, 1.00\]", said), said
+    assert "a bootstrap over 2 conversations: so few make a rough one" in said
 
 
 def test_two_jobs_find_what_one_finds(run, folder):

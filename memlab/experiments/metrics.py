@@ -69,10 +69,11 @@ def best_first(scores: FloatArray) -> IntArray:
     """
     count = scores.shape[1]
     order = np.argsort(-scores, axis=1)
-    falling = np.take_along_axis(scores, order, axis=1)
+    falling = -np.sort(-scores, axis=1)
     tied = falling[:, :-1] - falling[:, 1:] <= TIE
     rows = np.flatnonzero(tied.any(axis=1))
-    group = np.pad((~tied[rows]).cumsum(axis=1), ((0, 0), (1, 0)))
+    group = np.zeros((len(rows), count), dtype=np.int64)
+    np.cumsum(~tied[rows], axis=1, out=group[:, 1:])
     newest_first = np.argsort(group * count - order[rows], axis=1)
     order[rows] = np.take_along_axis(order[rows], newest_first, axis=1)
     for row in rows[_chains(falling[rows])].tolist():

@@ -34,6 +34,7 @@ class Collection:
         self.row_of: dict[str, int] = {}
         self._alive = bytearray()
         self._rows_with: dict[str, dict[str, array[int]]] = {name: defaultdict(lambda: array("q")) for name in _FILTERS}
+        self._lists_of: dict[tuple[str | None, ...], list[array[int]]] = {}  # those of one combination of values
         self._blocks: list[Vector] = []
         self._times = array("d")
         self._in_time_order = True
@@ -82,15 +83,14 @@ class Collection:
             self.row_of[record.id] = row
 
     def _note_values(self, added: Sequence[MemoryRecord], first: int) -> None:
-        for name, values in zip(_FILTERS, zip(*map(_values, added), strict=True), strict=True):
-            rows_with = self._rows_with[name]
-            if values.count(values[0]) == len(values):  # all alike: the usual case
-                if values[0] is not None:
-                    rows_with[values[0]].extend(range(first, first + len(values)))
-                continue
-            for row, value in enumerate(values, first):
-                if value is not None:
-                    rows_with[value].append(row)
+        for row, values in enumerate(map(_values, added), first):
+            lists = self._lists_of.get(values)
+            if lists is None:
+                pairs = zip(_FILTERS, values, strict=True)
+                lists = [self._rows_with[name][value] for name, value in pairs if value is not None]
+                self._lists_of[values] = lists
+            for rows in lists:
+                rows.append(row)
 
     def discard(self, ids: Iterable[str], sequence: int) -> None:
         """Forget the records of these ids; the next change gets the number `sequence`."""

@@ -92,10 +92,11 @@ def unit_parts(records: Sequence[MemoryRecord], vectors: Sequence[Vector]) -> It
     for start in range(0, len(vectors), _PART):
         part = vectors[start : start + _PART]
         matrix = np.concatenate(part).reshape(len(part), -1)
-        squares = np.einsum("ij,ij->i", matrix, matrix)
-        if matrix.dtype == np.float32 and squares.min() > 1e-30 and squares.max() < 1e30:  # false for NaN, too
+        lengths = np.sqrt(np.vecdot(matrix, matrix)).tolist()
+        if matrix.dtype == np.float32 and all(1e-15 < length < 1e15 for length in lengths):  # false for NaN, too
             # A length of almost 1 counts as 1, so that a vector that comes from a store returns bit by bit.
-            matrix /= np.where(np.abs(squares - 1) < 2e-6, np.float32(1), np.sqrt(squares))[:, None]
+            scale = [1.0 if abs(length - 1.0) < 1e-6 else length for length in lengths]
+            matrix /= np.array(scale, dtype=np.float32)[:, None]
             yield matrix
         else:
             yield _careful_unit(records[start : start + _PART], part)

@@ -25,7 +25,9 @@ def write(tmp_path):
         path = tmp_path / name
         if name.endswith("l"):
             content = "\n".join(json.dumps(each, ensure_ascii=False) for each in content)
-        path.write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        path.write_text(
+            content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), encoding="utf-8"
+        )
         return path
 
     return write_file
@@ -77,8 +79,16 @@ def test_a_folder_without_conversations_is_refused(tmp_path):
 
 def locomo(*evidence, category=4):
     said = [{"speaker": "Ann", "dia_id": f"D1:{i}", "text": f"text {i}"} for i in (1, 2)]
-    later = [{"speaker": "Bob", "dia_id": "D11:26", "text": "look", "blip_caption": "a boat"}, {"speaker": "Ann", "dia_id": "D11:27", "text": " "}]
-    talk = {"session_11": later, "session_1": said, "session_1_date_time": "1:56 pm on 8 May, 2023", "session_11_date_time": "soon"}
+    later = [
+        {"speaker": "Bob", "dia_id": "D11:26", "text": "look", "blip_caption": "a boat"},
+        {"speaker": "Ann", "dia_id": "D11:27", "text": " "},
+    ]
+    talk = {
+        "session_11": later,
+        "session_1": said,
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_11_date_time": "soon",
+    }
     asked = [{"question": "?", "answer": 7, "evidence": each, "category": category} for each in evidence]
     return [{"sample_id": "conv-1", "conversation": talk, "qa": asked}]
 
@@ -102,7 +112,7 @@ def locomo(*evidence, category=4):
 )
 def test_labels_of_locomo_are_read_and_faults_counted(write, evidence, read, faults):
     data = load_locomo(write("locomo.json", locomo(evidence)))
-    (_, question), = data.questions
+    ((_, question),) = data.questions
     assert question.evidence == read
     assert +data.faults == faults
 
@@ -114,12 +124,17 @@ def test_sessions_of_locomo_stand_in_their_order_with_times_and_captions(write):
     assert talk.turns[0].created_at == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     assert talk.turns[2].created_at is None
     assert talk.turns[2].text == "look [picture: a boat]"
-    assert (talk.id, talk.language, talk.questions[0].category, talk.questions[0].answer) == ("conv-1", "en", "single-hop", "7")
+    assert (talk.id, talk.language, talk.questions[0].category, talk.questions[0].answer) == (
+        "conv-1",
+        "en",
+        "single-hop",
+        "7",
+    )
 
 
 def test_adversarial_questions_have_no_answer(write):
     data = load_locomo(write("locomo.json", locomo(["D1:1"], category=5)))
-    (_, question), = data.questions
+    ((_, question),) = data.questions
     assert (question.category, question.answerable) == ("adversarial", False)
 
 
@@ -128,7 +143,13 @@ def test_the_real_locomo():
     questions = [question for _, question in data.questions]
     assert (len(data.conversations), len(questions)) == (5, 999)
     assert +data.faults == {"unreadable evidence": 1, "no evidence": 2, "evidence without a turn": 1}
-    assert {question.category for question in questions} == {"multi-hop", "temporal", "open-domain", "single-hop", "adversarial"}
+    assert {question.category for question in questions} == {
+        "multi-hop",
+        "temporal",
+        "open-domain",
+        "single-hop",
+        "adversarial",
+    }
     assert all(turn.created_at for talk in data.conversations for turn in talk.turns)
 
 
@@ -144,7 +165,14 @@ def test_madial_asks_what_the_user_said_last_before_the_test_turn(write):
             {"3": {"time": "unknown", "event": "undated", "id": "3"}},
         ],
     )
-    lines = ["<BOD>\n", '<Bart>: "Hello"\n', '<Assistant>: "Hi"\n', '<Bart>: "What now?"\n', '<Assistant>: "Well"\n', '<Bart>: "Ah"\n']
+    lines = [
+        "<BOD>\n",
+        '<Bart>: "Hello"\n',
+        '<Assistant>: "Hi"\n',
+        '<Bart>: "What now?"\n',
+        '<Assistant>: "Well"\n',
+        '<Bart>: "Ah"\n',
+    ]
     dialogues = write(
         "dialogue.jsonl",
         [
@@ -174,7 +202,10 @@ def test_the_real_madial(language, turns):
 
 
 def test_longmemeval_brings_a_haystack_for_each_question(write):
-    session = [{"role": "user", "content": "I moved to Lisbon.", "has_answer": True}, {"role": "assistant", "content": "Nice."}]
+    session = [
+        {"role": "user", "content": "I moved to Lisbon.", "has_answer": True},
+        {"role": "assistant", "content": "Nice."},
+    ]
     item = {
         "question_type": "single-session-user",
         "question": "Where do I live?",
@@ -196,10 +227,20 @@ def test_longmemeval_brings_a_haystack_for_each_question(write):
 
 def test_a_transcript_as_json_lines(write):
     turns = [
-        {"id": 0, "text": "Nuts make me ill.\u2028Really.", "role": "user", "session": "s1", "time": "2026-03-02T18:30:00+08:00"},
+        {
+            "id": 0,
+            "text": "Nuts make me ill.\u2028Really.",
+            "role": "user",
+            "session": "s1",
+            "time": "2026-03-02T18:30:00+08:00",
+        },
         {"text": "我叫张三", "time": "2026-03-03"},
     ]
-    asked = [{"ask": "Nuts?", "evidence": [0], "category": "food"}, {"ask": "Name?", "evidence": "2, 0"}, {"ask": "Age?"}]
+    asked = [
+        {"ask": "Nuts?", "evidence": [0], "category": "food"},
+        {"ask": "Name?", "evidence": "2, 0"},
+        {"ask": "Age?"},
+    ]
     data = load_transcript(write("chat.jsonl", turns), write("questions.jsonl", asked))
     (talk,) = data.conversations
     assert [(t.id, t.speaker, t.session_id) for t in talk.turns] == [("0", "user", "s1"), ("2", "user", "")]

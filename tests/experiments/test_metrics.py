@@ -52,7 +52,11 @@ def test_best_first_is_select_top_k_of_all(rows, dtype):
 
 
 @given(
-    tables, cuts, st.lists(st.integers(1, 16), min_size=1, max_size=4), st.sampled_from([np.float32, np.float64]), st.data()
+    tables,
+    cuts,
+    st.lists(st.integers(1, 16), min_size=1, max_size=4),
+    st.sampled_from([np.float32, np.float64]),
+    st.data(),
 )
 def test_every_cell_is_a_search_of_its_own(rows, thresholds, top_ks, dtype, data):
     scores = np.array(rows, dtype=dtype).reshape(len(rows), -1)

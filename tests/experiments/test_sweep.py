@@ -89,7 +89,9 @@ def test_a_sweep_is_a_plain_loop_of_searches(rank, template):
     dataset, embedder, thresholds = made_dataset(), SeededEmbedder(), [-0.2, 0.0, 0.1, 0.3, 0.6]
     if rank == "bm25":
         thresholds = None
-    frame = sweep(dataset, top_k=[1, 2, 5, 40], threshold=thresholds, rank=rank, embedder=embedder, template=template, **QUIET)
+    frame = sweep(
+        dataset, top_k=[1, 2, 5, 40], threshold=thresholds, rank=rank, embedder=embedder, template=template, **QUIET
+    )
     cells = frame[frame["group"] == "all"]
     assert len(cells) == 4 * len(thresholds or [0])
     for _, cell in cells.iterrows():
@@ -132,7 +134,12 @@ def test_where_similarity_filters_and_another_score_ranks_each_cell_is_a_search(
 
 def test_a_row_for_each_group_threshold_and_top_k():
     frame = sweep(
-        made_dataset(), top_k=[3, 1, 3], threshold=[0.2, 0.1], embedder=SeededEmbedder(), by=["category", "language"], **QUIET
+        made_dataset(),
+        top_k=[3, 1, 3],
+        threshold=[0.2, 0.1],
+        embedder=SeededEmbedder(),
+        by=["category", "language"],
+        **QUIET,
     )
     assert list(frame.columns[:8]) == ["dataset", "embedder", "rank", "template", "top_k", "threshold", "group", "n"]
     assert frame["group"].unique().tolist() == ["all", "a", "b", "en", "zh"]
@@ -147,10 +154,18 @@ def test_a_row_for_each_group_threshold_and_top_k():
 
 
 def test_groups_whose_names_meet_are_told_apart():
-    turns, asked = (Turn("1", "user", "tea"),), [Question(str(i), "tea?", ("1",), name) for i, name in enumerate(["all", "en"])]
+    turns, asked = (
+        (Turn("1", "user", "tea"),),
+        [Question(str(i), "tea?", ("1",), name) for i, name in enumerate(["all", "en"])],
+    )
     dataset = Dataset("d", [Conversation("c", turns, tuple(asked), "en")])
     frame = sweep(dataset, top_k=[1], embedder=SeededEmbedder(), by=["category", "language"], **QUIET)
-    assert dict(zip(frame["group"], frame["n"], strict=True)) == {"all": 2, "category all": 1, "en": 1, "language en": 2}
+    assert dict(zip(frame["group"], frame["n"], strict=True)) == {
+        "all": 2,
+        "category all": 1,
+        "en": 1,
+        "language en": 2,
+    }
 
 
 def test_a_group_without_evidence_has_abstention_alone():
@@ -319,7 +334,13 @@ def test_finished_parts_are_read_and_not_measured_again(tmp_path):
     ],
 )
 def test_a_part_of_other_settings_is_another_part(change, tmp_path):
-    settings = {"dataset": made_dataset(), "embedder": SeededEmbedder(), "top_k": [1], "resume": tmp_path, "progress": False}
+    settings = {
+        "dataset": made_dataset(),
+        "embedder": SeededEmbedder(),
+        "top_k": [1],
+        "resume": tmp_path,
+        "progress": False,
+    }
     sweep(**settings)
     sweep(**settings | change)
     assert len(list(tmp_path.glob("*.json"))) == 2
@@ -362,6 +383,8 @@ def test_a_killed_sweep_goes_on_where_it_was(tmp_path):
 def test_the_teaching_set_is_hard_for_cosine_alone_and_for_bm25_alone():
     from memlab import connect
 
-    frame = sweep(load_teaching_set(), top_k=[6], rank=["cosine", "bm25"], embedder=connect("offline").embedder, **QUIET)
+    frame = sweep(
+        load_teaching_set(), top_k=[6], rank=["cosine", "bm25"], embedder=connect("offline").embedder, **QUIET
+    )
     recall = frame[frame["group"] == "all"].set_index("rank")["recall"]
     assert (recall < 0.8).all()
