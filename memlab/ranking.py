@@ -99,7 +99,7 @@ def mmr_rows(
     value, taken = (1 - diversity) * cosine, np.empty((len(cosine), min(top_k, count)), dtype=np.intp)
     for place in range(taken.shape[1]):
         value = np.where(left, value, -np.inf)
-        best = count - 1 - (value >= value.max(axis=1, keepdims=True) - TIE)[:, ::-1].argmax(axis=1)
+        best = count - 1 - (value >= value.max(axis=1, keepdims=True).astype(np.float64) - TIE)[:, ::-1].argmax(axis=1)
         taken[:, place] = np.where(left[rows, best], best, cosine.argmin(axis=1))
         left[rows, best] = False
         redundancy = np.maximum(redundancy, likeness[best])

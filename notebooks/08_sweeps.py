@@ -15,8 +15,9 @@ import memlab
 from memlab import show
 from memlab.experiments.calibrate import calibrate, calibrate_all
 from memlab.experiments.datasets import load_teaching_set, load_transcript
+from memlab.experiments.scoring import evidence_ranks, score
 from memlab.experiments.stored_vectors import StoredEmbedder
-from memlab.experiments.sweep import evidence_ranks, score, sweep
+from memlab.experiments.sweep import sweep
 
 lab = memlab.connect()
 print(lab.banner())

@@ -99,9 +99,9 @@ except memlab.InvalidInputError as error:
 # (the extra `tests`); with `MEMLAB_POSTGRES_URL` it would use your own.
 
 # %%
-from memlab.stores.postgres_server import temporary_server
+from memlab.experiments.lesson_database import open_lesson_database
 
-server = temporary_server(folder / "postgres")
+server = open_lesson_database()
 print("a PostgreSQL is running" if server else "no PostgreSQL here: the cells about it are left out")
 
 # %%
@@ -143,7 +143,8 @@ from memlab.experiments.datasets import load_teaching_set
 from memlab.experiments.sweep import sweep
 
 settings = {"top_k": [3, 6], "rank": ["cosine", "hybrid"], "progress": False, "resamples": 0}
-here = sweep(load_teaching_set(), embedder=lab.cached_embedder(path=folder / "embeddings.sqlite"), **settings)
+settings["embedder"] = lab.cached_embedder(path=folder / "embeddings.sqlite")
+here = sweep(load_teaching_set(), **settings)
 
 # %%
 import joblib
@@ -158,9 +159,7 @@ except ImportError:
 if Client is not None:
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
     with cluster, Client(cluster), joblib.parallel_config("dask"):
-        there = sweep(
-            load_teaching_set(), embedder=lab.cached_embedder(path=folder / "embeddings.sqlite"), n_jobs=-1, **settings
-        )
+        there = sweep(load_teaching_set(), n_jobs=-1, **settings)
     lab.check(there.round(6).equals(here.round(6)), "the cluster gives the same table")
 
 # %% [markdown]

@@ -13,7 +13,21 @@ import pytest
 
 from memlab.experiments.datasets import Conversation, Dataset, Question, Turn
 
-WORDS = "tea boat Peter allergy tram piano cousin sauna violin Lisbon 花生 过敏 собака море".split()
+WORDS = [
+    "tea",
+    "boat",
+    "Peter",
+    "allergy",
+    "tram",
+    "piano",
+    "cousin",
+    "sauna",
+    "violin",
+    "花生",
+    "过敏",
+    "собака",
+    "море",
+]
 
 
 class SeededEmbedder:

@@ -178,10 +178,7 @@ def test_a_threshold_is_one_of_cosine_and_decides_before_the_ranking(rank, thres
     expected = full_scores(rank, cosine, texts, query)
     np.testing.assert_allclose(scores, expected)
     passing = [i for i in range(len(cosine)) if threshold is None or cosine[i] >= threshold]
-    if rank == "mmr":
-        best = mmr(cosine[passing], vectors[passing], 5)
-    else:
-        best = select_top_k(expected[passing], 5)
+    best = mmr(cosine[passing], vectors[passing], 5) if rank == "mmr" else select_top_k(expected[passing], 5)
     assert kept.tolist() == [passing[i] for i in best]
 
 
@@ -198,7 +195,7 @@ def test_a_threshold_in_double_precision_lets_the_same_score_pass_in_every_rank(
 @pytest.mark.parametrize(("top_k", "threshold"), [(-1, None), (1.5, None), (2, float("nan"))])
 def test_every_rank_refuses_a_wrong_top_k_and_threshold(rank, top_k, threshold):
     vectors, texts, cosine = candidates()
-    with pytest.raises(InvalidInputError, match="top_k|threshold"):
+    with pytest.raises(InvalidInputError, match=r"top_k|threshold"):
         rank_candidates(rank, top_k, threshold, cosine=cosine, query="x", texts=lambda: texts, vectors=lambda: vectors)
 
 

@@ -69,7 +69,7 @@ def best_first(scores: FloatArray) -> IntArray:
     """
     count = scores.shape[1]
     order = np.argsort(-scores, axis=1)
-    falling = -np.sort(-scores, axis=1)
+    falling = _falling(scores)
     tied = falling[:, :-1] - falling[:, 1:] <= TIE
     rows = np.flatnonzero(tied.any(axis=1))
     group = np.zeros((len(rows), count), dtype=np.int64)
@@ -86,7 +86,12 @@ def has_chain(scores: FloatArray) -> BoolArray:
 
     Then the groups of ties depend on where the first of them begins, and so on what a threshold left out.
     """
-    return _chains(np.sort(scores, axis=1)[:, ::-1])
+    return _chains(_falling(scores))
+
+
+def _falling(scores: FloatArray) -> FloatArray:
+    """The scores of each question, best first; double precision, in which `select_top_k` tells ties."""
+    return np.sort(scores, axis=1)[:, ::-1].astype(np.float64)
 
 
 def _chains(falling: FloatArray) -> BoolArray:

@@ -53,12 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         datasets.append(load_locomo(given.locomo))
     if given.madial:
         datasets += [
-            load_madial(given.madial / f"MADial-Bench-{n}-dialogue.json", given.madial / f"MADial-Bench-{n}-memory.json", n)
+            load_madial(
+                given.madial / f"MADial-Bench-{n}-dialogue.json", given.madial / f"MADial-Bench-{n}-memory.json", n
+            )
             for n in ("zh", "en")
         ]
     encoders = given.encoder or connect("offline").embedding_models()
     for dataset in datasets:
-        print(f"\n{dataset}\nrecall at {given.top_k}; the interval draws whole conversations, so few of them make a rough one")
+        print(f"\n{dataset}\nrecall at {given.top_k}; the interval draws whole conversations: few make a rough one")
         print(figures(dataset, encoders, given.top_k).round(3).to_string(index=False), flush=True)
     return 0
 

@@ -1,6 +1,6 @@
 """The teaching set's vectors from the second encoder, so that lessons compare encoders without installing it.
 
-    python -m memlab.experiments.stored_vectors     makes them anew; needs the extra `e5`
+python -m memlab.experiments.stored_vectors     makes them anew; needs the extra `e5`
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from collections.abc import Collection as Ids
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ Rows = NDArray[np.int64]
 _FILTERS = (*SCOPE_FIELDS, "kind", "role")
 _values = attrgetter(*(f"scope.{name}" for name in SCOPE_FIELDS), "kind", "role")
 _BLOCK = 16_384
+_AT_ONCE = 1024  # records, small enough to stay in a processor's cache
 
 
 class Collection:
@@ -47,18 +49,25 @@ class Collection:
         `parts` gives the unit vectors, some (m, d) at a time; if it raises, nothing was added. Without `sequences`
         the records get the next numbers.
         """
-        first, numbers = len(self.records), sequences or range(self.sequence, self.sequence + len(records))
-        slots = list(self._fill(first, parts))
-        added = [
-            record.with_values(embedding=slot, sequence=number)
-            for record, slot, number in zip(records, slots, numbers, strict=True)
-        ]
+        numbers = sequences or range(self.sequence, self.sequence + len(records))
+        slots = list(self._fill(len(self.records), parts))
+        for start in range(0, len(records), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            self._append(
+                [
+                    record.with_values(embedding=slot, sequence=number)
+                    for record, slot, number in zip(records[some], slots[some], numbers[some], strict=True)
+                ]
+            )
+        self.sequence = max(self.sequence, numbers[-1] + 1)
+
+    def _append(self, added: Sequence[MemoryRecord]) -> None:
+        first = len(self.records)
         self._in_time_order = self._in_time_order and _in_time_order([*self.records[-1:], *added])
         self.records += added
         self._alive += b"\1" * len(added)
         self._note_ids(added, first)
         self._note_values(added, first)
-        self.sequence = max(self.sequence, numbers[-1] + 1)
 
     def _fill(self, row: int, parts: Iterable[Vector]) -> Iterator[Vector]:
         """Write the vectors into the blocks from `row` on; one read-only view (d,) for each."""
@@ -138,8 +147,8 @@ class Collection:
         """The cosine of `vector` (d,) with each of `rows` (n,)."""
         if rows is not None and len(rows) * 4 < len(self.records):  # few rows: gather them
             scores = np.empty(len(rows), dtype=np.float32)
-            for here, block in self._by_block(rows):
-                scores[here] = block[rows[here] % _BLOCK] @ vector
+            for places, vectors in self._gathered(rows):
+                scores[places] = vectors.dot(vector)
             return scores
         count = len(self.records)
         parts = [block[: count - i * _BLOCK] @ vector for i, block in enumerate(self._blocks)]
@@ -149,15 +158,21 @@ class Collection:
     def vectors_of(self, rows: Rows | None) -> Vector:
         """The vectors (n, d) of `rows`, in their order."""
         rows = np.arange(len(self.records)) if rows is None else rows
-        vectors = np.empty((len(rows), self.dimensions), dtype=np.float32)
-        for here, block in self._by_block(rows):
-            vectors[here] = block[rows[here] % _BLOCK]
-        return vectors
+        gathered = np.empty((len(rows), self.dimensions), dtype=np.float32)
+        for places, vectors in self._gathered(rows):
+            gathered[places] = vectors
+        return gathered
 
-    def _by_block(self, rows: Rows) -> Iterator[tuple[NDArray[np.bool_], Vector]]:
-        numbers = rows // _BLOCK
-        for number in np.unique(numbers).tolist():
-            yield numbers == number, self._blocks[number]
+    def _gathered(self, rows: Rows) -> Iterator[tuple[Any, Vector]]:
+        """The vectors of `rows`, block by block, each time with the places in `rows` that they belong to."""
+        order = None if self._in_time_order else np.argsort(rows)
+        blocks, slots = np.divmod(rows if order is None else rows[order], _BLOCK)
+        start = 0
+        for end in [*(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(rows)]:
+            places = slice(start, end) if order is None else order[start:end]
+            if end > start:
+                yield places, self._blocks[blocks[start]].take(slots[start:end], axis=0)
+            start = end
 
     def records_of(self, rows: Rows | None) -> list[MemoryRecord]:
         """The records of `rows`, in their order."""

@@ -92,7 +92,8 @@ def unit_parts(records: Sequence[MemoryRecord], vectors: Sequence[Vector]) -> It
     for start in range(0, len(vectors), _PART):
         part = vectors[start : start + _PART]
         matrix = np.concatenate(part).reshape(len(part), -1)
-        lengths = np.sqrt(np.vecdot(matrix, matrix)).tolist()
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.sqrt(np.vecdot(matrix, matrix)).tolist()
         if matrix.dtype == np.float32 and all(1e-15 < length < 1e15 for length in lengths):  # false for NaN, too
             # A length of almost 1 counts as 1, so that a vector that comes from a store returns bit by bit.
             scale = [1.0 if abs(length - 1.0) < 1e-6 else length for length in lengths]

@@ -84,8 +84,8 @@ class Server:
         except psycopg.Error as error:
             connection.close()
             raise ConfigurationError(
-                f"{self.name} can't be set up: {_words(error)}; it needs the extension pgvector, which an administrator "
-                "adds with CREATE EXTENSION vector, and the right to create tables"
+                f"{self.name} can't be set up: {_words(error)}; it needs the extension pgvector, which an "
+                "administrator adds with CREATE EXTENSION vector, and the right to create tables"
             ) from error
         return connection
 

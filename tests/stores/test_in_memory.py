@@ -1,6 +1,7 @@
 """What is special about the store in memory: blocks of vectors, growth, and several threads."""
 
 import threading
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -33,6 +34,22 @@ def test_a_collection_of_many_blocks_is_ranked_like_one_matrix(monkeypatch, user
     hits = store.search("c", query, scope=MemoryScope(user_id="u0"), top_k=6)
     assert [int(hit.record.id) for hit in hits] == expected.tolist()
     assert [hit.score for hit in hits] == pytest.approx(cosines[expected].tolist(), abs=1e-5)
+
+
+def test_few_rows_out_of_time_order_are_gathered_from_many_blocks(monkeypatch):
+    monkeypatch.setattr(collection, "_BLOCK", 16)
+    store, noon = InMemoryVectorStore(), datetime(2025, 1, 1, tzinfo=UTC)
+    vectors = RNG.normal(size=(300, 6)).astype(np.float32)
+    ages = RNG.permutation(300).tolist()
+    scopes = [MemoryScope(user_id=f"u{i % 10}") for i in range(300)]
+    rows = zip(ages, scopes, vectors, strict=True)
+    store.upsert("c", [MemoryRecord(f"{a}", scope=s, embedding=v, created_at=noon + timedelta(a)) for a, s, v in rows])
+    query = RNG.normal(size=6).astype(np.float32)
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    mine = np.arange(0, 300, 10)
+    hits = store.search("c", query, scope=scopes[0], top_k=30)
+    assert [hit.record.text for hit in hits] == [str(ages[i]) for i in mine[np.argsort(-cosines[mine])]]
+    assert len(store.search("c", query, scope=scopes[0], top_k=5, rank="mmr")) == 5
 
 
 def test_replacing_the_same_records_again_and_again_does_not_grow_the_store(monkeypatch):

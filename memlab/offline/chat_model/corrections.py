@@ -96,28 +96,48 @@ def read(sentence: str, lang: str) -> Turned | None:
         whole = trim(rest)
         yes = whole[turned.start("yes") : turned.end("yes")]
         lead = _FORM[lang].match(fold(yes))
-        return Turned(trim(yes[lead.end() if lead else 0 :]), trim(whole[turned.start("no") : turned.end("no")]), "strong" if strong else "contrast")
+        return Turned(
+            trim(yes[lead.end() if lead else 0 :]),
+            trim(whole[turned.start("no") : turned.end("no")]),
+            "strong" if strong else "contrast",
+        )
     if not start or not trim(value):
         return None
-    if strong and (form or _PAUSE.search(plain[: strong.end()]) or _MEANT.search(plain[: strong.end()]) or _STARRED.match(plain)):
+    if strong and (
+        form or _PAUSE.search(plain[: strong.end()]) or _MEANT.search(plain[: strong.end()]) or _STARRED.match(plain)
+    ):
         return Turned(trim(value), "", "strong")
     return Turned(trim(value), "", "form" if form else "bare")
 
 
 _MEANT = re.compile(r"(?:meant?(?: to (?:say|type|write))?|в виду|то есть|точнее|вернее|我是说)\s*$", re.I)
 _PAUSE = re.compile(r"[,:;.!…，。：！、—–~～-]\s*$")  # "typo, 15"; but "got the wrong chat" goes on without one
-_NUMBER = re.compile(r"(?:i'?m |now |мне |уже |我|才|今年)?(?:\d{1,2}|(?:twenty|thirty|forty|fifty)?[ -]?(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen)|[一二三四五六七八九十]{1,3}|\w+надцать)(?: years(?: old)?| yo|岁|了| лет| года?)?", re.I)
-_PLACE = re.compile(r"(?:(?:in|near|at|outside|from|to|в|во|на|из|с|со) )?(?:[A-ZА-ЯЁ][\w'’.-]+)(?:[ -][A-ZА-ЯЁ][\w'’.-]+){0,2}|[\u3400-\u9fff]{2,6}")
-_ZH_PLACE = re.compile(r"(?:北京|上海|天津|重庆|[\u3400-\u9fff]{1,5}(?:市|省|县|区|镇|州|海|京|安|阳|江|山|南|北|东|西|门|岛|庆|津|沙|汉|都|明|波|圳|莞|林|台))")
+_NUMBER = re.compile(
+    r"(?:i'?m |now |мне |уже |我|才|今年)?(?:\d{1,2}|(?:twenty|thirty|forty|fifty)?[ -]?(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen)|[一二三四五六七八九十]{1,3}|\w+надцать)(?: years(?: old)?| yo|岁|了| лет| года?)?",
+    re.I,
+)
+_PLACE = re.compile(
+    r"(?:(?:in|near|at|outside|from|to|в|во|на|из|с|со) )?(?:[A-ZА-ЯЁ][\w'’.-]+)(?:[ -][A-ZА-ЯЁ][\w'’.-]+){0,2}|[\u3400-\u9fff]{2,6}"
+)
+_ZH_PLACE = re.compile(
+    r"(?:北京|上海|天津|重庆|[\u3400-\u9fff]{1,5}(?:市|省|县|区|镇|州|海|京|安|阳|江|山|南|北|东|西|门|岛|庆|津|沙|汉|都|明|波|圳|莞|林|台))"
+)
 _DATE = re.compile(r"(?:\w+ )?(?:the )?\d{1,2}\D{0,3}(?: \w+){0,3}|\d{1,2}[./月-]\d{1,2}.{0,6}")
-_LED = re.compile(r"(?:(the|my|your|his|her|our|this|that)|(an?)|(in|at|on|to|for|from|with)|(в|во|на|с|со|из|у|по|за|к|от|для))\b", re.I)
+_LED = re.compile(
+    r"(?:(the|my|your|his|her|our|this|that)|(an?)|(in|at|on|to|for|from|with)|(в|во|на|с|со|из|у|по|за|к|от|для))\b",
+    re.I,
+)
 
 
 def fits(fact: tuple[str, str, str], value: str, proof: str, rules: object) -> bool:
     """Whether a correction's value has the shape of a fact, given as (kind, key, value)."""
     kind, key, before = fact
     is_name, is_valid = rules.is_name, rules.is_valid  # type: ignore[attr-defined]
-    if kind == "name" or key.endswith(" name") or (kind == "attr" and " " not in before and before < "\u3400" and is_name(before, "?")):
+    if (
+        kind == "name"
+        or key.endswith(" name")
+        or (kind == "attr" and " " not in before and before < "\u3400" and is_name(before, "?"))
+    ):
         strict = "" if proof == "strong" and value > "\u3400" else "?"
         known = value < "\u3400" and is_name(value, "!")
         return bool(is_name(value, strict)) and bool(proof != "bare" or known or resembles(before, value))

@@ -154,9 +154,7 @@ def _within(wanted: frozenset[str], words: frozenset[str]) -> bool:
 
 def _near(stored: frozenset[str], wanted: frozenset[str]) -> bool:
     shared = sum(any(alike(one, other) for other in wanted) for one in stored)
-    return bool(stored and wanted) and (
-        shared >= min(len(stored), len(wanted)) or shared >= max(2, len(wanted) * 0.7)
-    )
+    return bool(stored and wanted) and (shared >= min(len(stored), len(wanted)) or shared >= max(2, len(wanted) * 0.7))
 
 
 _OWNER = re.compile(
@@ -200,7 +198,10 @@ def tell(facts: list[Fact], lang: str) -> str:
     groups: dict[str, list[str]] = {}
     for fact in facts:
         groups.setdefault(saying(fact, lang), []).append(said_value(fact.value, lang))
-    texts = [wording.polish(say.replace("{v}", wording.join(list(dict.fromkeys(values)), lang)), lang) for say, values in groups.items()]  # noqa: E501
+    texts = [
+        wording.polish(say.replace("{v}", wording.join(list(dict.fromkeys(values)), lang)), lang)
+        for say, values in groups.items()
+    ]  # noqa: E501
     return _glue([wording.sentence(text, lang) for text in texts], lang)
 
 
@@ -242,7 +243,9 @@ def _yes_or_no(query: Query, book: FactBook, lang: str) -> tuple[str, bool]:
         return _denied(query, book, lang)
     held = [f for f in book.of(fact.kind, *ALSO.get(fact.kind, ())) if _answers(f, fact)]
     if fact.kind == "have" and not held:  # "my dog is called Ted": there is a dog
-        held = [f for f in book.of("attr") if f.key.endswith(" name") and _near(_key_words(f.key), _key_words(fact.value))]  # noqa: E501
+        held = [
+            f for f in book.of("attr") if f.key.endswith(" name") and _near(_key_words(f.key), _key_words(fact.value))
+        ]  # noqa: E501
     if held:
         return _lower_first(wording.YES[lang], tell(held[-1:], lang)), True
     against = [f for f in book.of(*OPPOSITES.get(fact.kind, ())) if same(f, fact)] or [

@@ -167,14 +167,16 @@ PAST = re.compile(
 SUBJECT = "I "  # a clause that begins a message without a subject, and plainly speaks of its writer
 DROPPED_FIRST = re.compile(
     r"(?:really |absolutely |just |honestly |also |lowkey |totally |only |recently |still |currently )*(?:(?:love|adore|hate|detest|despise|enjoy|dislike|prefer|can'?t (?:stand|bear|get enough of|live without|eat|drink|have|do(?= (?:dairy|gluten|spicy|spice|nuts|lactose|caffeine|sugar)))) (?!it\b|to\b|this\b|that\b|you\b|when\b|how\b|from\b|is\b|at\b|them\b|him\b|her\b|u\b|for\b)"
-    r"|(?:a )?(?:big |huge |massive |great |not a |not a big |not much of a )*fan of|(?:really |super |so |very |big |well )+into |not (?:really |that )?(?:into|keen on|fond of)|obsessed with|allergic to|lactose intolerant|born and raised|born in|based in|living in|originally from|turned \d|turned \w+teen|(?:got|have|started) an? .{0,20}job as|works? as an?\b|working as an?\b|studying|vegan\W*$|vegetarian\W*$|(?:(?:just|recently) )?moved to (?-i:[A-Z])|live in (?-i:[A-Z])|got an? (?:dog|cat|puppy|kitten|hamster))", re.I,
+    r"|(?:a )?(?:big |huge |massive |great |not a |not a big |not much of a )*fan of|(?:really |super |so |very |big |well )+into |not (?:really |that )?(?:into|keen on|fond of)|obsessed with|allergic to|lactose intolerant|born and raised|born in|based in|living in|originally from|turned \d|turned \w+teen|(?:got|have|started) an? .{0,20}job as|works? as an?\b|working as an?\b|studying|vegan\W*$|vegetarian\W*$|(?:(?:just|recently) )?moved to (?-i:[A-Z])|live in (?-i:[A-Z])|got an? (?:dog|cat|puppy|kitten|hamster))",
+    re.I,
 )
 DROPPED = re.compile(
     rf"(?:{_VERB_START}|from \w|an? \w|studying \w|living in|originally from|based in|allergic to|born (?:in|on)|aged? \d|\d+ years old|\d{{1,2}}\W*$|not (?:a |very |so )?\w)",
     re.I,
 )
 _AM_START = re.compile(
-    r"(?:also )?(?:(?:really |absolutely |totally |also |super |so |very |well )*(?:obsessed|into|(?:big |huge |massive |great )*fan of|not (?:a|really|that|into|keen|fond|much)|lactose|studying|working)|from|an?|living|originally|based|allergic|aged?|\d+|not|born|vegetarian|vegan|married)\b", re.I
+    r"(?:also )?(?:(?:really |absolutely |totally |also |super |so |very |well )*(?:obsessed|into|(?:big |huge |massive |great )*fan of|not (?:a|really|that|into|keen|fond|much)|lactose|studying|working)|from|an?|living|originally|based|allergic|aged?|\d+|not|born|vegetarian|vegan|married)\b",
+    re.I,
 )
 GOES_ON = re.compile(r"\b(?:but|and|because|so|though|although|cause)\s*$", re.I)  # before somebody else's words
 AGAINST = re.compile(r"(?:and |but )?(?:not|rather than|instead of) ", re.I)
@@ -201,7 +203,10 @@ TAG = re.compile(
     r"\W*(?:right|correct|isn'?t it|aren'?t i|is that (?:right|correct|true)|true or false|yes or no|don'?t i|no|huh|is it|or not|am i right)\W*\?\W*$",
     re.I,
 )
-SUBJECT_I = re.compile(r"\W*(?:i\b|i'|im\b|ive\b|(?:my |the )?name(?:'s| is)|this is [A-Z]|it'?s me\b|my name|call me|you can call me|the name)", re.I)
+SUBJECT_I = re.compile(
+    r"\W*(?:i\b|i'|im\b|ive\b|(?:my |the )?name(?:'s| is)|this is [A-Z]|it'?s me\b|my name|call me|you can call me|the name)",
+    re.I,
+)
 SUBJECT_OTHER = re.compile(
     r"\W*(?:he|she|they|we|it|this|that|there|his|her|their|my|our|your|you|[A-Z][a-z]+)\b", re.I
 )
@@ -228,7 +233,10 @@ _JOIN = re.compile(
 )
 
 
-_GREETED = re.compile(r"\W*(?:hi+|hello|hey+|yo|hiya|good (?:morning|evening|afternoon))\b[ ,!.]*(?:guys|all|everyone|there)?[ ,!.]*(?P<it>(?:it'?s|this is) )(?=(?-i:[A-Z]))", re.I)
+_GREETED = re.compile(
+    r"\W*(?:hi+|hello|hey+|yo|hiya|good (?:morning|evening|afternoon))\b[ ,!.]*(?:guys|all|everyone|there)?[ ,!.]*(?P<it>(?:it'?s|this is) )(?=(?-i:[A-Z]))",
+    re.I,
+)
 _FELT = re.compile(  # "broccoli is gross, I hate it", "nothing beats a good curry, I love it"
     r"(?:^|(?<=[,.!] ))(?:nothing beats |you know )?(?P<v>(?!i\b|i'm\b|it\b|that\b|this\b|he\b|she\b|they\b|my\b|the\b|what\b|there\b)[\w' -]{2,30}?)(?: (?:is|are|tastes?|smells?|makes?)\b[^,.!]{2,30})?[,.!?—–-]+ (?:and |because |but |honestly |yeah |oh |man |god )*(?:i )?(?:really |just |absolutely |so |totally |do )*(?P<do>love|hate|adore|detest|despise|can'?t stand|don'?t like) (?:it|them|that stuff)(?: so much| lol| haha| tbh| honestly)?\W*$",
     re.I,
@@ -398,9 +406,13 @@ def is_valid(kind: str, value: str, strict: bool | str) -> bool:
         return is_name(value, strict)
     if kind == "job":
         return len(value.split()) <= 5 and not (strict and _NOT_JOBS.search(value)) and "team" not in value
-    if kind in ("attr", "have", "does", "study") and (_FLEETING.match(value) or (kind in ("does", "study") and _HERE_AND_NOW.match(value))):
+    if kind in ("attr", "have", "does", "study") and (
+        _FLEETING.match(value) or (kind in ("does", "study") and _HERE_AND_NOW.match(value))
+    ):
         return False
-    if kind in ("like", "dislike", "avoid") and re.search(r"\b(?:this|that) is\b|^(?:where|another|your|said|u|anything|nice things|everything|nothing)\b", value, re.I):
+    if kind in ("like", "dislike", "avoid") and re.search(
+        r"\b(?:this|that) is\b|^(?:where|another|your|said|u|anything|nice things|everything|nothing)\b", value, re.I
+    ):
         return False
     if kind in ("like", "dislike", "attr", "allergy", "avoid", "can", "it"):
         return (
@@ -419,7 +431,10 @@ _FLEETING = re.compile(  # what is so now, and no fact about anybody
     r"|.*\b(?:today|tonight|tomorrow|yesterday|right now|this (?:morning|afternoon|evening|week)|next|later|in \d+ min\w*|another (?:bite|one|minute|word)|going|said)\b",
     re.I,
 )
-_HERE_AND_NOW = re.compile(r"(?:go|sleep|eat|leave|cry|scream|die|pee|know|see|be|get (?:home|out)|in my room|home|hard|late|for (?:a|the|my) (?:test|exam)s?)\b", re.I)
+_HERE_AND_NOW = re.compile(
+    r"(?:go|sleep|eat|leave|cry|scream|die|pee|know|see|be|get (?:home|out)|in my room|home|hard|late|for (?:a|the|my) (?:test|exam)s?)\b",
+    re.I,
+)
 
 
 _KEY_KIND = {
