@@ -35,26 +35,30 @@ class Counts:
     gold: IntArray  # (questions,)
 
     def metrics(self) -> dict[str, Grid]:
-        """Each metric as an array (questions, thresholds, top-ks); NaN where it is not defined for a question.
+        """Each of `METRICS`, as `metric` gives it."""
+        return {name: self.metric(name) for name in METRICS}
+
+    def metric(self, name: str) -> Grid:
+        """One metric as an array (questions, thresholds, top-ks); NaN where it is not defined for a question.
 
         Abstention is of questions without evidence, tokens of all, and the others of those with evidence.
         """
-        gold = self.gold[:, None, None].astype(float)
-        unknown = gold[:, 0, 0] == 0
-        retrieved, empty = self.retrieved.astype(float), (self.retrieved == 0).astype(float)
-        hits = self.hits.astype(float)
-        hits[unknown] = np.nan
-        known_empty = empty.copy()
-        known_empty[unknown], empty[~unknown] = np.nan, np.nan
-        return {
-            "recall": hits / np.maximum(gold, 1),
-            "precision": hits / np.maximum(retrieved, 1),
-            "f1": 2 * hits / np.maximum(retrieved + gold, 1),
-            "hit_rate": np.minimum(hits, 1),
-            "empty_rate": known_empty,
-            "abstention": empty,
-            "tokens": self.tokens.astype(float),
-        }
+        if name == "tokens":
+            return self.tokens.astype(float)
+        values = self._values(name)
+        answerable = self.gold > 0
+        values[answerable if name == "abstention" else ~answerable] = np.nan
+        return values
+
+    def _values(self, name: str) -> Grid:
+        gold = self.gold[:, None, None]
+        if name == "recall":
+            return self.hits / np.maximum(gold, 1)
+        if name == "precision":
+            return self.hits / np.maximum(self.retrieved, 1)
+        if name == "f1":
+            return 2 * self.hits / np.maximum(self.retrieved + gold, 1)
+        return (self.hits > 0 if name == "hit_rate" else self.retrieved == 0).astype(float)
 
     def put(self, rows: IntArray, other: Counts) -> None:
         """Replace the counts of these questions by those of `other`."""
@@ -67,18 +71,23 @@ def best_first(scores: FloatArray) -> IntArray:
 
     One sort for all rows; then each group of ties is turned newest first.
     """
-    count = scores.shape[1]
-    order = np.argsort(-scores, axis=1)
-    falling = _falling(scores)
+    order, falling = np.argsort(-scores, axis=1), _falling(scores)
     tied = falling[:, :-1] - falling[:, 1:] <= TIE
-    rows = np.flatnonzero(tied.any(axis=1))
-    group = np.zeros((len(rows), count), dtype=np.int64)
-    np.cumsum(~tied[rows], axis=1, out=group[:, 1:])
-    newest_first = np.argsort(group * count - order[rows], axis=1)
-    order[rows] = np.take_along_axis(order[rows], newest_first, axis=1)
-    for row in rows[_chains(falling[rows])].tolist():
-        order[row] = select_top_k(scores[row], count)
+    crowded = np.flatnonzero((tied[:, :-1] & tied[:, 1:]).any(axis=1))
+    order[crowded] = _newest_first_in_groups(order[crowded], tied[crowded])
+    tied[crowded] = False
+    rows, places = np.nonzero(tied)  # these are pairs
+    pairs = order[rows, places], order[rows, places + 1]
+    order[rows, places], order[rows, places + 1] = np.maximum(*pairs), np.minimum(*pairs)
+    for row in crowded[_chains(falling[crowded])].tolist():
+        order[row] = select_top_k(scores[row], scores.shape[1])
     return order
+
+
+def _newest_first_in_groups(order: IntArray, tied: BoolArray) -> IntArray:
+    group = np.zeros(order.shape, dtype=np.intp)
+    np.cumsum(~tied, axis=1, out=group[:, 1:])
+    return np.take_along_axis(order, np.argsort(group * order.shape[1] - order, axis=1), axis=1)
 
 
 def has_chain(scores: FloatArray) -> BoolArray:

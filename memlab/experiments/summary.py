@@ -34,7 +34,7 @@ def summarise(
 
     grid = {"top_k": np.tile(top_ks, len(thresholds)), "threshold": np.repeat(thresholds, len(top_ks))}
     chosen = groups(talks, by)
-    totals = [_totals(each.metrics(), [rows[number] for rows in chosen.values()]) for number, each in enumerate(counts)]
+    totals = [_totals(each, [rows[number] for rows in chosen.values()]) for number, each in enumerate(counts)]
     frames = []
     for place, name in enumerate(chosen):
         sums = {metric: np.stack([total[metric][0][place] for total in totals]) for metric in METRICS}
@@ -48,13 +48,16 @@ def summarise(
     return pd.concat(frames, ignore_index=True)
 
 
-def _totals(metrics: dict[str, Grid], groups: Sequence[Rows]) -> dict[str, tuple[list[FloatArray], list[int]]]:
-    """Of one conversation: the sum of each metric in each group (cells,), and over how many questions it is one."""
+def _totals(counts: Counts, groups: Sequence[Rows]) -> dict[str, tuple[FloatArray, Rows]]:
+    """Of one conversation: the sum of each metric in each group (groups, cells), and over how many questions."""
+    members = np.zeros((len(groups), len(counts.gold)))
+    for place, rows in enumerate(groups):
+        members[place, rows] = 1
     found = {}
-    for metric, values in metrics.items():
-        known = ~np.isnan(values[:, 0, 0])  # whether a metric is defined depends on the question alone
-        rows = [group[known[group]] for group in groups]
-        found[metric] = [values[each].sum(axis=0).ravel() for each in rows], [len(each) for each in rows]
+    for name in METRICS:
+        values = counts.metric(name).reshape(len(counts.gold), -1)
+        known = ~np.isnan(values[:, 0])  # whether a metric is defined depends on the question alone
+        found[name] = members[:, known] @ values[known], members[:, known].sum(axis=1).astype(np.intp)
     return found
 
 
