@@ -78,6 +78,7 @@ class ResponseStream:
     def __init__(self, updates: AsyncIterator[AgentResponseUpdate | AgentResponse]) -> None:
         self._updates = updates
         self._final: AgentResponse | None = None
+        self._given_up = False
 
     def __aiter__(self) -> ResponseStream:
         return self
@@ -87,6 +88,11 @@ class ResponseStream:
             if isinstance(update, AgentResponseUpdate):
                 return update
             self._final = update
+        if self._final is None and not self._given_up:
+            raise MemlabError(
+                "the stream was closed before its end, because another run on its session began; "
+                "read one answer to its end, or give each run its own session"
+            )
         raise StopAsyncIteration
 
     async def get_final_response(self) -> AgentResponse:
@@ -99,4 +105,5 @@ class ResponseStream:
 
     async def aclose(self) -> None:
         """Give up the rest of the answer."""
+        self._given_up = True
         await self._updates.aclose()  # type: ignore[attr-defined]

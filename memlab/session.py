@@ -115,6 +115,9 @@ class AgentSession:
         session.state = decode_state(state, "state")
         return session
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "holder": None, "_lock": None}  # a lock belongs to its event loop
+
     def __repr__(self) -> str:
         return f"AgentSession(session_id={self._session_id!r}, state={sorted(self.state)})"
 

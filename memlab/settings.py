@@ -318,15 +318,14 @@ def connect(
 def find_dotenv(start: Path | None = None) -> Path | None:
     """The nearest `.env`, from `start` (default: the working directory) up to the project's root.
 
-    The search ends at the first folder with a `pyproject.toml` or `.git`, so that no stranger's file counts.
+    The root is the first folder with a `pyproject.toml` or `.git`. Outside of a project only the working directory
+    counts, so that no stranger's file further up is read.
     """
     folder = (start or Path.cwd()).resolve()
-    for place in (folder, *folder.parents):
-        if (place / ".env").is_file():
-            return place / ".env"
-        if (place / "pyproject.toml").exists() or (place / ".git").exists():
-            break
-    return None
+    places = [folder, *folder.parents]
+    root = next((p for p in places if (p / "pyproject.toml").exists() or (p / ".git").exists()), folder)
+    within = places[: places.index(root) + 1]
+    return next((place / ".env" for place in within if (place / ".env").is_file()), None)
 
 
 def load_dotenv(start: Path | None = None) -> dict[str, str]:

@@ -33,6 +33,10 @@ _calling: ContextVar[tuple[Turn, ...]] = ContextVar("memlab_calling", default=()
 """The turns whose tools and hooks this code runs in, tasks they started included."""
 
 
+_reading: ContextVar[Turn | None] = ContextVar("memlab_reading", default=None)
+"""The streamed turn that this code reads: a run started by its reader must not wait for it."""
+
+
 class AgentRunError(MemlabError, RuntimeError):
     """A run failed after tools had run: what they did in the world is done. `tools_run` names them."""
 
@@ -57,6 +61,8 @@ class Turn:
         self.has_session = session is not None
         self.session = session or AgentSession()
         inputs = [m.copy(message_id=m.message_id or new_id(), source=MessageSource()) for m in messages]
+        if taken := sorted({"messages", "input", "stream", "tools"} & {*agent.default_options, *options}):
+            raise InvalidInputError(f"options has {', '.join(taken)}, which the agent itself sends; leave that out")
         self.context = SessionContext(
             input_messages=inputs,
             session_id=self.session.session_id if self.has_session else None,
@@ -65,22 +71,25 @@ class Turn:
             options={**agent.default_options, **options},
         )
         self.trace = self.context.trace
-        self.served = self._service_keeps_history()
-        self.response_id = self.session.service_session_id
+        self.served, self.response_id = False, self.session.service_session_id  # both are settled within the lock
         self.saved: dict[str, int] = {}  # by source_id: how many of `produced` a history has stored already
         self.produced: list[Message] = []
         self.pipeline: Callable[[], AsyncGenerator[Any, None] | None] = lambda: None
         self.reader: asyncio.Task[Any] | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.usage = UsageDetails()
         self.finish_reason: str | None = None
 
     async def updates(self) -> AsyncGenerator[AgentResponseUpdate | AgentResponse, None]:
         async with self._session_to_itself():
+            self.response_id = self.context.service_session_id = self.session.service_session_id
+            self.served = self._service_keeps_history()
             for provider in self._providers():
                 if not isinstance(provider, HistoryProvider) or provider.load_messages:
                     await self._hook("before_run", provider)
             async for update in self._model_and_tools():
                 self.reader = asyncio.current_task()
+                _reading.set(self)  # seen by whoever reads this stream, and by the tasks it starts
                 yield update
             if self.served:
                 self.session.service_session_id = self.response_id
@@ -93,13 +102,17 @@ class Turn:
 
     @asynccontextmanager
     async def _session_to_itself(self) -> AsyncIterator[None]:
-        if self.session.holder is not None and self.session.holder in _calling.get():
+        holder = self.session.holder
+        if holder is not None and holder in _calling.get():
             raise MemlabError("a run on this session started another one inside itself; give it its own session")
+        if holder is not None and holder.loop is not asyncio.get_running_loop() and holder.loop.is_running():
+            raise MemlabError("another event loop is running this session now; give each thread its own sessions")
         closing = self._close_abandoned()  # in a task of its own, so that the place in the queue is taken now
         async with self.session.lock:
             if closing is not None:
                 await closing
             self.session.holder, self.reader = self, asyncio.current_task()
+            self.loop = asyncio.get_running_loop()
             try:
                 yield
             finally:
@@ -108,7 +121,8 @@ class Turn:
     def _close_abandoned(self) -> asyncio.Task[None] | None:
         """Close a stream whose reader is here now or has ended: nobody will read its rest."""
         holder = self.session.holder
-        if holder is None or not (holder.reader is asyncio.current_task() or holder.reader.done()):
+        here = holder is not None and (holder.reader is asyncio.current_task() or _reading.get() is holder)
+        if holder is None or not (here or holder.reader.done()):
             return None
         self.session.holder, stream = None, holder.pipeline()
         return asyncio.ensure_future(stream.aclose()) if stream is not None else None

@@ -150,7 +150,7 @@ kept.round(3)
 # or drops what matters for a third. A threshold belongs to a model: change the model, and you must measure again.
 
 # %%
-gap = kept["unrelated kept"].max() - kept["unrelated kept"].min()
+gap = kept["related kept"].max() - kept["related kept"].min()
 lab.check(gap > 0.5, "the same threshold lets through almost nothing with one model and almost everything with another")
 
 # %%

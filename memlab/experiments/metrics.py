@@ -32,25 +32,24 @@ class Counts:
     retrieved: NDArray[np.integer[Any]]
     hits: NDArray[np.integer[Any]]
     tokens: NDArray[np.integer[Any]]
-    gold: IntArray  # (questions,)
+    gold: NDArray[np.integer[Any]]  # (questions,)
 
     def metrics(self) -> dict[str, Grid]:
-        """Each of `METRICS`, as `metric` gives it."""
-        return {name: self.metric(name) for name in METRICS}
+        """Each of `METRICS` as an array (questions, thresholds, top-ks); NaN where it is not defined for a question."""
+        found = {name: self.values(name) for name in METRICS}
+        for name, values in found.items():
+            values[~self.defined(name)] = np.nan
+        return found
 
-    def metric(self, name: str) -> Grid:
-        """One metric as an array (questions, thresholds, top-ks); NaN where it is not defined for a question.
-
-        Abstention is of questions without evidence, tokens of all, and the others of those with evidence.
-        """
+    def defined(self, name: str) -> BoolArray:
+        """The questions (questions,) that a metric is about: "tokens" about all, "abstention" about those without
+        evidence, the others about those with evidence."""
         if name == "tokens":
-            return self.tokens.astype(float)
-        values = self._values(name)
-        answerable = self.gold > 0
-        values[answerable if name == "abstention" else ~answerable] = np.nan
-        return values
+            return np.ones(len(self.gold), dtype=bool)
+        return self.gold == 0 if name == "abstention" else self.gold > 0
 
-    def _values(self, name: str) -> Grid:
+    def values(self, name: str) -> Grid:
+        """One metric as an array (questions, thresholds, top-ks); of no meaning where it is not `defined`."""
         gold = self.gold[:, None, None]
         if name == "recall":
             return self.hits / np.maximum(gold, 1)
@@ -58,6 +57,8 @@ class Counts:
             return self.hits / np.maximum(self.retrieved, 1)
         if name == "f1":
             return 2 * self.hits / np.maximum(self.retrieved + gold, 1)
+        if name == "tokens":
+            return self.tokens.astype(float)
         return (self.hits > 0 if name == "hit_rate" else self.retrieved == 0).astype(float)
 
     def put(self, rows: IntArray, other: Counts) -> None:
@@ -132,11 +133,12 @@ def count_grid(
     thresholds = thresholds.astype(similarity.dtype)  # as `select_top_k` compares: in the precision of the scores
     table = _Ranked(order, np.take_along_axis(similarity, order, axis=1), gold, lengths)
     beginning = table.passes_from_the_top(thresholds)
+    if beginning.all():
+        return Counts(*_count_beginnings(table, thresholds, top_ks), gold.sum(axis=1, dtype=np.int32))
     retrieved, hits, tokens = np.empty((3, len(order), len(thresholds), len(top_ks)), dtype=np.int32)
     for rows, count in ((beginning, _count_beginnings), (~beginning, _count_passing)):
-        if rows.any():
-            retrieved[rows], hits[rows], tokens[rows] = count(table.of(rows), thresholds, top_ks)
-    return Counts(retrieved, hits, tokens, gold.sum(axis=1))
+        retrieved[rows], hits[rows], tokens[rows] = count(table.of(rows), thresholds, top_ks)
+    return Counts(retrieved, hits, tokens, gold.sum(axis=1, dtype=np.int32))
 
 
 def count_each(
@@ -155,7 +157,7 @@ def count_each(
     retrieved, hits, tokens = (
         np.concatenate([getattr(one, name) for one in each], axis=1) for name in ("retrieved", "hits", "tokens")
     )
-    return Counts(retrieved, hits, tokens, gold.sum(axis=1))
+    return Counts(retrieved, hits, tokens, gold.sum(axis=1, dtype=np.int32))
 
 
 @dataclass(frozen=True)
@@ -169,8 +171,6 @@ class _Ranked:
 
     def of(self, rows: BoolArray) -> _Ranked:
         """That of some questions."""
-        if rows.all():
-            return self
         return _Ranked(self.order[rows], self.similarity[rows], self.gold[rows], self.lengths)
 
     def passes_from_the_top(self, thresholds: FloatArray) -> BoolArray:
@@ -191,10 +191,11 @@ class _Ranked:
 def _count_beginnings(table: _Ranked, thresholds: FloatArray, top_ks: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     top = slice(0, int(top_ks.max(initial=0)))  # deeper candidates can't matter
     order = table.order[:, top]
-    passing = (table.similarity[:, top, None] >= thresholds).sum(axis=1)
-    retrieved = np.minimum(passing[:, :, None], top_ks)
-    values = np.take_along_axis(table.gold, order, axis=1), table.lengths[order]
-    sums = np.stack([np.pad(each.cumsum(axis=1), ((0, 0), (1, 0))) for each in values])  # of the first 0, 1, 2, ...
+    passing = (table.similarity[:, top, None] >= thresholds).sum(axis=1, dtype=np.int32)
+    retrieved = np.minimum(passing[:, :, None], top_ks.astype(np.int32))
+    sums = np.zeros((2, len(order), order.shape[1] + 1), dtype=np.int32)  # of the first 0, 1, 2, ...
+    for values, total in zip((np.take_along_axis(table.gold, order, axis=1), table.lengths[order]), sums, strict=True):
+        np.cumsum(values, axis=1, out=total[:, 1:])
     places = retrieved + np.arange(len(order))[:, None, None] * sums.shape[2]
     hits, tokens = (each.ravel().take(places) for each in sums)
     return retrieved, hits, tokens

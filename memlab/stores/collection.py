@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlab.stores.base import SCOPE_FIELDS, MemoryRecord, Vector
+from memlab.stores.inputs import other_scope
 
 Rows = NDArray[np.int64]
 _FILTERS = (*SCOPE_FIELDS, "kind", "role")
@@ -40,6 +41,13 @@ class Collection:
         self._blocks: list[Vector] = []
         self._times = array("d")
         self._in_time_order = True
+
+    def refuse_other_scope(self, records: Sequence[MemoryRecord]) -> None:
+        """A record is replaced within its own scope only, so that nobody can overwrite another's memory."""
+        for record in records:
+            row = self.row_of.get(record.id)
+            if row is not None and self.records[row].scope != record.scope:
+                raise other_scope(self.name, record.id)
 
     def add(
         self, records: Sequence[MemoryRecord], parts: Iterable[Vector], sequences: Sequence[int] | None = None

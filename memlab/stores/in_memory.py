@@ -12,6 +12,7 @@ from memlab.ranking import needs_cosine, rank_candidates
 from memlab.stores.base import CollectionInfo, Embeds, Hit, MemoryRecord, SearchScope, Vector
 from memlab.stores.collection import Collection
 from memlab.stores.inputs import (
+    check_ids,
     check_limit,
     check_name,
     check_space,
@@ -50,16 +51,18 @@ class InMemoryVectorStore:
     def upsert(self, collection: str, records: Sequence[MemoryRecord]) -> list[str]:
         """Store records, replacing those of the same id; the ids come back.
 
-        Raises InvalidInputError for a blank collection name, a bad vector (naming the record), or vectors of
-        another model or dimension than the collection's. Then nothing is stored.
+        Raises InvalidInputError for a blank collection name, a bad vector (naming the record), vectors of another
+        model or dimension than the collection's, or an id that a record of another scope has. Then nothing is stored.
         """
         check_name(collection)
         if not records:
             return []
+        check_ids(collection, records)
         vectors = record_vectors(records, self.embedder)
         with self._lock:
             target = self._collection(collection) or Collection(collection, self._model(), len(vectors[0]))
             check_space(collection, target.model, target.dimensions, self._model(), len(vectors[0]))
+            target.refuse_other_scope(records)
             target.add(records, unit_parts(records, vectors))
             self._collections[collection] = target.compacted()
         return [record.id for record in records]

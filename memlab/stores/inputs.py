@@ -27,6 +27,24 @@ def check_name(collection: str) -> str:
     return collection
 
 
+def other_scope(collection: str, record_id: str) -> InvalidInputError:
+    """The error for an id that a record of another scope has."""
+    return InvalidInputError(
+        f"collection {collection!r} has a record {record_id!r:.80} of another scope, which this one would replace; "
+        "choose another id, or delete that record in its own scope first"
+    )
+
+
+def check_ids(collection: str, records: Sequence[MemoryRecord]) -> None:
+    """Refuse records of one id and two scopes in one write."""
+    scopes = {record.id: record.scope for record in records}
+    if len(scopes) == len(records):
+        return
+    for record in records:
+        if record.scope != scopes[record.id]:
+            raise other_scope(collection, record.id)
+
+
 def check_limit(limit: int | None) -> None:
     """Refuse a negative limit of a scan."""
     if limit is not None and limit < 0:

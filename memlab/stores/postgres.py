@@ -16,6 +16,7 @@ from memlab.errors import ConfigurationError, InvalidInputError
 from memlab.ranking import needs_cosine, newest_scores, rank_candidates
 from memlab.stores.base import CollectionInfo, Embeds, Hit, MemoryRecord, SearchScope, Vector
 from memlab.stores.inputs import (
+    check_ids,
     check_limit,
     check_name,
     check_space,
@@ -78,10 +79,11 @@ class PostgresVectorStore:
         check_name(collection)
         if not records:
             return []
+        check_ids(collection, records)
         vectors = np.concatenate(list(unit_parts(records, record_vectors(records, self.embedder))))
         chosen = sorted({record.id: i for i, record in enumerate(records)}.values())  # of one id, the last
 
-        def work(connection: Connection[Any]) -> None:
+        def work(connection: Connection[Any]) -> sql.Table:
             table = self._sql.advance(connection, collection, len(chosen))
             if table is None:
                 self._sql.make(connection, collection, self._model(), vectors.shape[1])
@@ -89,9 +91,11 @@ class PostgresVectorStore:
             assert table is not None
             self._check(collection, table, vectors.shape[1])
             self._sql.insert(connection, table, [records[i] for i in chosen], vectors[chosen])
+            return table
 
-        self._server.run(work)
-        self._server.run(lambda connection: self._sql.make_vector_index(connection, collection, self.exact_below))
+        table = self._server.run(work)
+        if not table.has_index and table.sequence > self.exact_below:
+            self._server.run(lambda connection: self._sql.make_vector_index(connection, collection, self.exact_below))
         return [record.id for record in records]
 
     def search(

@@ -17,6 +17,7 @@ from psycopg import Connection, sql
 
 from memlab.messages import clean_text
 from memlab.stores.base import SCOPE_FIELDS, MemoryRecord, MemoryScope, Vector
+from memlab.stores.inputs import other_scope
 from memlab.vectors import TIE
 
 _COLUMNS = ("sequence", "id", "role", "author", *SCOPE_FIELDS, "kind", "text", "created_at", "embedding")
@@ -68,9 +69,17 @@ def _storable_ids(ids: Ids[str]) -> list[str]:
     return [record_id for record_id in ids if "\0" not in record_id and clean_text(record_id) == record_id]
 
 
-def _query(text: str, table: Table, condition: sql.Composable = sql.SQL("true")) -> sql.Composed:  # noqa: B008
-    columns = sql.SQL(", ").join(map(sql.Identifier, _COLUMNS))
-    return sql.SQL(text).format(table=sql.Identifier(table.name), columns=columns, where=condition)
+_ALL = sql.SQL("true")
+
+
+def _query(
+    text: str,
+    table: Table,
+    condition: sql.Composable = _ALL,
+    columns: Sequence[str] = (),
+) -> sql.Composed:
+    wanted = sql.SQL(", ").join(map(sql.Identifier, columns or _COLUMNS))
+    return sql.SQL(text).format(table=sql.Identifier(table.name), columns=wanted, where=condition)
 
 
 # --- collections ---
@@ -133,11 +142,10 @@ def make_vector_index(connection: Connection[Any], collection: str, more_than: i
 
     All vectors have length 1, so the inner product ranks as the cosine does, and is cheaper.
     """
-    table = find(connection, collection)
-    if table is None or table.has_index or table.sequence <= more_than or table.dimensions > _MOST_INDEXED:
-        return
     table = advance(connection, collection, 0)
-    if table is None or table.has_index or size(connection, table, where({}), more_than + 1) <= more_than:
+    if table is None or table.has_index or table.dimensions > _MOST_INDEXED:
+        return
+    if size(connection, table, where({}), more_than + 1) <= more_than:
         return
     connection.execute("SET LOCAL maintenance_work_mem = '256MB'")
     connection.execute(_query("CREATE INDEX ON {table} USING hnsw (embedding vector_ip_ops)", table))
@@ -157,7 +165,13 @@ def replace(connection: Connection[Any], collection: str, to: str, old: Table | 
 
 def insert(connection: Connection[Any], table: Table, records: Sequence[MemoryRecord], vectors: Vector) -> None:
     """Store records of different ids, in place of those that have them, with the last numbers that were taken."""
-    delete(connection, table, where({}, only_ids=[record.id for record in records]))
+    mine = where({}, only_ids=[record.id for record in records])
+    scopes = {record.id: tuple(getattr(record.scope, name) for name in SCOPE_FIELDS) for record in records}
+    query = _query("SELECT {columns} FROM {table} WHERE {where}", table, mine.condition, ("id", *SCOPE_FIELDS))
+    for record_id, *scope in connection.execute(query, mine.values):
+        if tuple(scope) != scopes[record_id]:
+            raise other_scope(table.name, record_id)
+    delete(connection, table, mine)
     with connection.cursor().copy(_query("COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)", table)) as copy:
         copy.set_types(_TYPES)
         for number, record, vector in zip(

@@ -19,7 +19,7 @@ import numpy as np
 from memlab.stores.base import SCOPE_FIELDS, CollectionInfo, Embeds, MemoryRecord, MemoryScope, SearchScope, Vector
 from memlab.stores.collection import Collection
 from memlab.stores.in_memory import InMemoryVectorStore
-from memlab.stores.inputs import check_name, check_space, filters, record_vectors, unit_parts
+from memlab.stores.inputs import check_ids, check_name, check_space, filters, record_vectors, unit_parts
 from memlab.stores.sqlite_file import SqliteFile
 
 _COLUMNS = ("sequence", "id", "role", "author", *SCOPE_FIELDS, "kind", "text", "created_at", "embedding")
@@ -71,6 +71,7 @@ class SqliteVectorStore(InMemoryVectorStore):
         check_name(collection)
         if not records:
             return []
+        check_ids(collection, records)
         vectors = record_vectors(records, self.embedder)
         with self._lock:
             with self._file.writing() as database:
@@ -78,6 +79,7 @@ class SqliteVectorStore(InMemoryVectorStore):
                 if target is None:
                     target = self._make(database, collection, len(vectors[0]))
                 check_space(collection, target.model, target.dimensions, self._model(), len(vectors[0]))
+                target.refuse_other_scope(records)
                 parts = list(unit_parts(records, vectors))
                 numbers = range(target.sequence, target.sequence + len(records))
                 rows = _rows(self._numbers[collection], records, parts, numbers)

@@ -226,9 +226,9 @@ def test_no_scope_is_an_error_never_everyone(store, action, scope):
 
 def test_a_record_of_the_same_id_is_replaced(store):
     store.upsert("c", [record("old", id="1"), record("other", id="2")])
-    assert store.upsert("c", [record("new", BOB, id="1", minutes=1)]) == ["1"]
+    assert store.upsert("c", [record("new", id="1", minutes=1)]) == ["1"]
     assert texts(store.scan("c", scope=EVERYONE)) == ["new", "other"]
-    assert store.count("c", scope=ALICE) == 1
+    assert store.count("c", scope=ALICE) == 2
     assert texts(store.search("c", "old", scope=EVERYONE, top_k=9)).count("old") == 0
     store.upsert("c", [record("first", id="3", minutes=2), record("second", id="3", minutes=2)])
     assert texts(store.scan("c", scope=EVERYONE, limit=1)) == ["second"]
@@ -381,6 +381,13 @@ def test_threads_write_and_read_at_once(store):
     found = store.scan("c", scope=EVERYONE)
     assert len(found) == 180
     assert len({r.sequence for r in found}) == 180
+
+
+def test_a_record_of_another_scope_is_not_replaced(store):
+    store.upsert("c", [MemoryRecord("hers", scope=ALICE, id="same")])
+    with pytest.raises(InvalidInputError, match="another scope"):
+        store.upsert("c", [MemoryRecord("new", scope=BOB), MemoryRecord("his", scope=BOB, id="same")])
+    assert [record.text for record in store.scan("c", scope=EVERYONE)] == ["hers"]
 
 
 def test_threads_that_replace_the_same_record_leave_one(store):
@@ -561,6 +568,11 @@ class AgainstAList(RuleBasedStateMachine):
 
     @rule(batch=st.lists(records, max_size=5))
     def upsert(self, batch):
+        scopes = {}
+        if any(scopes.setdefault(r.id, r.scope) != r.scope for r in [*self.rows, *batch]):
+            with pytest.raises(InvalidInputError, match="another scope"):
+                self.store.upsert("c", batch)
+            return
         self.store.upsert("c", batch)
         for new in batch:
             self.rows = [*(old for old in self.rows if old.id != new.id), new]

@@ -59,7 +59,7 @@ class FactBook:
         if target is None and it.key != "contrast":
             fitting = [
                 f for f in reversed(self._recent) if corrections.fits((f.kind, f.key, f.value), it.value, it.key, rules)
-            ]  # noqa: E501
+            ]
             last = fitting[0] if fitting else None
             target = next((f for f in fitting if corrections.resembles(f.value, it.value)), last)
         if target is None:

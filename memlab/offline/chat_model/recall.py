@@ -201,7 +201,7 @@ def tell(facts: list[Fact], lang: str) -> str:
     texts = [
         wording.polish(say.replace("{v}", wording.join(list(dict.fromkeys(values)), lang)), lang)
         for say, values in groups.items()
-    ]  # noqa: E501
+    ]
     return _glue([wording.sentence(text, lang) for text in texts], lang)
 
 
@@ -245,7 +245,7 @@ def _yes_or_no(query: Query, book: FactBook, lang: str) -> tuple[str, bool]:
     if fact.kind == "have" and not held:  # "my dog is called Ted": there is a dog
         held = [
             f for f in book.of("attr") if f.key.endswith(" name") and _near(_key_words(f.key), _key_words(fact.value))
-        ]  # noqa: E501
+        ]
     if held:
         return _lower_first(wording.YES[lang], tell(held[-1:], lang)), True
     against = [f for f in book.of(*OPPOSITES.get(fact.kind, ())) if same(f, fact)] or [
