@@ -128,6 +128,13 @@ def test_ties_go_newest_first(store):
     assert [hit.record.id for hit in store.search("c", "same", scope=ALICE, top_k=3)] == ["3", "2", "1"]
 
 
+def test_what_ties_with_the_last_place_competes_for_it(make):
+    store = make()
+    older, newer = np.array([1.0, 0.0]), np.array([1.0, 5e-4])  # cosines 1 and 1 - 1.25e-7
+    store.upsert("c", [record("older", embedding=older), record("newer", embedding=newer, minutes=1)])
+    assert texts(store.search("c", older, scope=ALICE, top_k=1)) == ["newer"]
+
+
 def test_top_k_larger_than_the_collection_gives_all_and_zero_gives_none(store):
     store.upsert("c", [record("one"), record("two")])
     assert len(store.search("c", "x", scope=ALICE, top_k=100)) == 2
@@ -515,6 +522,22 @@ def test_what_is_written_during_the_work_is_embedded_too(store):
 
     new = reembed(store, "c", Slow("other-words"), progress=False)
     assert set(texts(new.scan("c", scope=EVERYONE))) == {"one", "written meanwhile"}
+
+
+def test_what_is_written_at_the_last_moment_is_not_lost(store, monkeypatch):
+    store.upsert("c", [record("one")])
+    scan, late = type(store).scan, [record("at the last moment")]
+
+    def scan_then_write(self, collection, **options):
+        found = scan(self, collection, **options)
+        if collection != "c" and found and late:  # both collections were compared, and the switch comes next
+            store.upsert("c", [late.pop()])
+        return found
+
+    monkeypatch.setattr(type(store), "scan", scan_then_write)
+    new = reembed(store, "c", WordEmbedder("other-words"), progress=False)
+    assert late == []
+    assert set(texts(new.scan("c", scope=EVERYONE))) == {"one", "at the last moment"}
 
 
 def test_export_and_import_give_the_same_records_and_vectors_bit_by_bit(store, make, tmp_path):

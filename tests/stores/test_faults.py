@@ -242,6 +242,7 @@ def wait_until(condition, seconds=20):
 def test_idle_connections_that_dropped_are_opened_again_without_an_error(own_server):
     store = PostgresVectorStore(new_schema(own_server.get_uri()))
     store.upsert("c", some(3))
+    store._server.run(lambda connection: store.count("c", scope=EVERYONE))  # takes two connections
     restart(own_server)
     assert store.count("c", scope=EVERYONE) == 3
     restart(own_server)

@@ -80,6 +80,15 @@ def test_deletions_are_not_kept_for_ever(tmp_path):
     assert other.count("keep", scope=EVERYONE) == 5
 
 
+def test_a_collection_that_another_store_put_in_place_is_read_anew(tmp_path):
+    store, other = SqliteVectorStore(tmp_path / "m.db"), SqliteVectorStore(tmp_path / "m.db")
+    store.upsert("c", some(4))
+    other.upsert("new", some(4, start=10))
+    assert other.move("new", "c", other.info("c"))
+    assert {r.id for r in store.scan("c", scope=EVERYONE)} == {"10", "11", "12", "13"}
+    assert state(store) == state(other)
+
+
 WRITER = """
 import sys, numpy as np
 from memlab import MemoryRecord, SqliteVectorStore
@@ -104,8 +113,9 @@ def test_a_forked_process_opens_a_connection_of_its_own(tmp_path):
     store.upsert("c", some(3))
     if (child := os.fork()) == 0:
         try:
+            inherited = store._file._connection
             store.upsert("c", some(3, start=10))
-            os._exit(0)
+            os._exit(int(store._file._connection is inherited))
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
