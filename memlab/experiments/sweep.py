@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -203,13 +201,12 @@ def _key(dataset: Dataset, part: _Part, grid: _Grid) -> str:
 
 
 def _measure(prepared: Sequence[Prepared], rank: str, grid: _Grid) -> pd.DataFrame:
-    """One ranking over the whole grid. NumPy works outside the interpreter's lock, so threads share the work."""
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        scored = list(threads.map(lambda each: score_one(each, rank, deepest=int(grid.top_ks[-1])), prepared))
-        thresholds = grid.thresholds
-        if rank == "bm25" and np.isfinite(thresholds).all():
-            thresholds = np.quantile(np.concatenate([part.similarity.ravel() for part in scored]), thresholds)
-        counts = list(threads.map(lambda part: part.count(thresholds, grid.top_ks), scored))
+    """One ranking over the whole grid."""
+    scored = [score_one(each, rank, deepest=int(grid.top_ks[-1])) for each in prepared]
+    thresholds = grid.thresholds
+    if rank == "bm25" and np.isfinite(thresholds).all():
+        thresholds = np.quantile(np.concatenate([part.similarity.ravel() for part in scored]), thresholds)
+    counts = [part.count(thresholds, grid.top_ks) for part in scored]
     talks = [part.talk for part in scored]
     return summarise(talks, counts, grid.thresholds.tolist(), grid.top_ks.tolist(), grid.by, grid.resamples)
 
