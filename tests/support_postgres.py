@@ -10,6 +10,7 @@ import functools
 import os
 import tempfile
 import uuid
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -17,17 +18,21 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> str:
+def postgres_url() -> Iterator[str]:
     """The URL of a database that may be written to."""
-    return own_url()
+    yield own_url()
+    if not os.environ.get("MEMLAB_POSTGRES_URL"):
+        _own_server().cleanup()  # a worker process of pytest-xdist runs nothing at its exit
+
+
+def own_url() -> str:
+    """The URL of the one server of this process."""
+    return os.environ.get("MEMLAB_POSTGRES_URL") or _own_server().get_uri()
 
 
 @functools.cache
-def own_url() -> str:
-    """The URL of the one server of this test run."""
-    if url := os.environ.get("MEMLAB_POSTGRES_URL"):
-        return url
-    return start_server().get_uri()
+def _own_server() -> Any:
+    return start_server()
 
 
 def start_server() -> Any:

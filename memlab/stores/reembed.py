@@ -34,8 +34,8 @@ def reembed(store: Store, collection: str, embedder: Embeds, *, batch_size: int 
     batch_size : how many records are embedded and stored at once.
     progress : show a progress bar.
 
-    >>> new = reembed(store, "facts", embedder)                     # doctest: +SKIP
-    >>> new.search("facts", "who likes soup?", scope=EVERYONE)      # doctest: +SKIP
+        new = reembed(store, "facts", embedder)
+        new.search("facts", "who likes soup?", scope=EVERYONE)
     """
     if batch_size < 1:
         raise InvalidInputError(f"batch_size is {batch_size}; it must be 1 or more")

@@ -8,9 +8,11 @@ import random
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,6 +118,14 @@ def test_a_path_that_can_not_be_opened_is_an_error_that_says_why(tmp_path, name)
         SqliteVectorStore(tmp_path / name)
 
 
+@pytest.fixture
+def open_folder():
+    """A folder that every user may read; those of pytest are its own user's."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
 READ_ONLY = """
 import os, sys
 import numpy as np
@@ -133,15 +143,12 @@ print(store.count("c", scope=EVERYONE))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of files work differently on Windows")
-def test_a_file_that_may_only_be_read_can_be_searched_and_says_so_when_written(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("open")
-    store = SqliteVectorStore(folder / "memory.db")
+def test_a_file_that_may_only_be_read_can_be_searched_and_says_so_when_written(open_folder):
+    store = SqliteVectorStore(open_folder / "memory.db")
     store.upsert("c", some(5))
-    for parent in [folder, folder.parent, folder.parent.parent]:
-        parent.chmod(0o755)
-    for file in folder.iterdir():  # the -wal and -shm files of the open store are there
+    for file in open_folder.iterdir():  # the -wal and -shm files of the open store are there
         file.chmod(0o444)
-    run = subprocess.run([sys.executable, "-c", READ_ONLY, folder / "memory.db"], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-c", READ_ONLY, open_folder / "memory.db"], capture_output=True, text=True)
     count, error, after = run.stdout.splitlines() or [run.stderr] * 3
     assert count == after == "5"
     assert "readonly" in error
