@@ -276,7 +276,8 @@ def fences(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
 
 
-@pytest.mark.parametrize("snippet", fences("python"))
+# The one for Agent Framework wants a live endpoint: tests/interop runs it against one.
+@pytest.mark.parametrize("snippet", [text for text in fences("python") if "agent_framework" not in text])
 def test_the_python_of_readme_runs(snippet, tmp_path):
     process = subprocess.run(
         [sys.executable, "-c", snippet], env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, timeout=120
