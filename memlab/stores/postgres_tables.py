@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Collection as Ids
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from typing import Any, NamedTuple
 
@@ -209,15 +209,17 @@ def nearest_exact(
 ) -> list[tuple[MemoryRecord, float]]:
     """The `top_k` nearest records with their cosines, and all that tie with the last; oldest first."""
     query = _query(
-        "WITH scored AS MATERIALIZED (SELECT sequence, -(embedding <#> %s) AS score FROM {table} WHERE {where}), "
-        "best AS (SELECT score FROM scored ORDER BY score DESC LIMIT %s) "
-        "SELECT {columns}, score FROM scored JOIN {table} USING (sequence) "
-        "WHERE score >= (SELECT min(score) FROM best) - %s ORDER BY created_at, sequence",
+        # Ordering by the negative of what the index orders by keeps the planner off the index.
+        "SELECT {columns}, -(embedding <#> %s) AS score FROM {table} WHERE {where} ORDER BY score DESC LIMIT %s",
         table,
         which.condition,
     )
-    rows = connection.execute(query, [vector, *which.values, top_k, 2 * TIE], binary=True)
-    return [(_record(row), row[-1]) for row in rows]
+    limit = top_k + 8
+    while True:
+        rows = connection.execute(query, [vector, *which.values, limit], binary=True).fetchall()
+        if len(rows) < limit or top_k == 0 or rows[top_k - 1][-1] - rows[-1][-1] > 2 * TIE:
+            return _oldest_first(rows)
+        limit *= 8  # so many tie that some may be missing
 
 
 def nearest_by_index(
@@ -233,6 +235,10 @@ def nearest_by_index(
         which.condition,
     )
     rows = connection.execute(query, [vector, *which.values, vector, top_k], binary=True)
+    return _oldest_first(rows)
+
+
+def _oldest_first(rows: Iterable[Sequence[Any]]) -> list[tuple[MemoryRecord, float]]:
     found = [(_record(row), row[-1]) for row in rows]
     return sorted(found, key=lambda pair: (pair[0].created_at, pair[0].sequence))
 

@@ -133,6 +133,8 @@ def test_what_ties_with_the_last_place_competes_for_it(make):
     older, newer = np.array([1.0, 0.0]), np.array([1.0, 5e-4])  # cosines 1 and 1 - 1.25e-7
     store.upsert("c", [record("older", embedding=older), record("newer", embedding=newer, minutes=1)])
     assert texts(store.search("c", older, scope=ALICE, top_k=1)) == ["newer"]
+    store.upsert("c", [record(f"{i}", embedding=older, minutes=2 + i) for i in range(100)])
+    assert texts(store.search("c", older, scope=ALICE, top_k=2)) == ["99", "98"]
 
 
 def test_top_k_larger_than_the_collection_gives_all_and_zero_gives_none(store):
