@@ -51,6 +51,7 @@ lab.check("张三" in answer.choices[0].message.content, "the model uses the nam
 # ## Figures
 #
 # Every figure is one function of `memlab.show`, with a description for those who can't see it.
+# (The scores of this one are made up, only to show the look.)
 
 # %%
 from memlab.show import plot_similarities
@@ -66,6 +67,11 @@ plot_similarities(["我对花生过敏", "I like pierogi", "Я живу в Ка�
 # | 02 Full history | send everything, and pay for it |
 # | 03 Vectors | how texts become comparable |
 # | 04 Vector memory | send only what is related |
+# | 05 Providers and sessions | memory as a plug-in; a conversation saved and resumed |
+# | 06 Scope isolation | one store, many users: who sees whom |
+# | 07 Search on demand | memory as a tool; logs; a memory that gives orders |
+# | 08 Sweeps | what top-k, threshold and ranking really do |
+# | 10 Keeping it | files, databases, clusters, the real Agent Framework |
 #
 # Run the cells from top to bottom. Before a cell that begins with **Predict**, write down what you expect.
 # Widgets need a running kernel; below each stands a plain figure that shows the same.

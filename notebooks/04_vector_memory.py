@@ -182,6 +182,7 @@ lab.check(here > 0, f"{here} memories in this process, none in the new one: this
 #
 # - Vector memory makes the prompt a matter of top-k, not of the length of the conversation.
 # - It answers only from what it retrieved: similar is not the same as needed.
+# - Memories go best first, so they lose their order in time: an old statement may win over its correction.
 # - The memory here is one list for everybody, and it is gone after a restart. Lessons 5, 6 and 10 repair that.
 
 # %%
