@@ -47,7 +47,7 @@ for question in talk.questions[:3]:
 # %%
 folder = Path(tempfile.mkdtemp())
 embedder = lab.cached_embedder(path=folder / "embeddings.sqlite")
-one = sweep(data, top_k=[6], embedder=embedder, progress=False)
+one = sweep(data, top_k=[6], rank="cosine", embedder=embedder, progress=False)
 one[["group", "n", "recall", "precision", "hit_rate", "tokens", "recall_low", "recall_high"]].round(3)
 
 # %% [markdown]
@@ -60,7 +60,7 @@ one[["group", "n", "recall", "precision", "hit_rate", "tokens", "recall_low", "r
 # Twenty values of top-k, fifty thresholds: a thousand settings. The whole grid costs one product and one sort.
 
 # %%
-grid = sweep(data, threshold=np.linspace(0, 1, 50), embedder=embedder, progress=False)
+grid = sweep(data, threshold=np.linspace(0, 1, 50), rank="cosine", embedder=embedder, progress=False)
 everyone = grid[grid["group"] == "all"]
 show.plot_heat_map(everyone, metric="recall")
 

@@ -52,7 +52,7 @@ def sweep(
     *,
     top_k: Iterable[int] = range(1, 21),
     threshold: Iterable[float] | None = None,
-    rank: str | Sequence[str] = "cosine",
+    rank: str | Sequence[str] = "hybrid",
     embedder: Embeds | Sequence[Embeds] | None = None,
     template: str | Sequence[str] = "{text}",
     by: Sequence[str] = ("category",),
@@ -68,7 +68,7 @@ def sweep(
     dataset : from `memlab.experiments.datasets`.
     top_k, threshold : the grid. None as threshold keeps everything. A threshold is one of cosine similarity; for
         "bm25" it is a quantile of all its scores, from 0 to 1.
-    rank : one or several of `memlab.ranking.RANKS`.
+    rank : one or several of `memlab.ranking.RANKS`. The default measured best (`experiments.retrieval_figures`).
     embedder : one or several; by default the one of `memlab.connect()`. Where embedding costs money, the price is
         printed before it is spent.
     template : how a turn is written into a record, such as "{text}" or "{day} {speaker}: {text}".
