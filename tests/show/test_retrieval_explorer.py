@@ -102,7 +102,7 @@ def test_the_widget_shows_its_static_twin_and_asks_for_each_vector_once(toy: Dat
 
 def test_the_caption_says_what_was_kept_where_the_evidence_is_and_both_metrics(toy: Dataset) -> None:
     text = show.describe(show.retrieval_figure(toy, Topics(), question=2, top_k=6, threshold=-1))
-    frame = sweep(toy, top_k=[6], embedder=Topics(), progress=False, resamples=0)
+    frame = sweep(toy, rank="cosine", top_k=[6], embedder=Topics(), progress=False, resamples=0)
     everyone = frame[frame["group"] == "all"].iloc[0]
     assert "Rank cosine, top-k 6, threshold -1: kept 6 of 40 memories; evidence at place" in text
     assert f"All 27 questions: recall {everyone['recall']:.2f}, precision {everyone['precision']:.2f}" in text
