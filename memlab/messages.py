@@ -18,10 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError, InvalidTypeError
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")  # what the API takes as a name
 ROLES = ("system", "developer", "user", "assistant", "tool")
+SOURCES = ("external", "history", "provider", "model")
 
 
 def clean_text(text: str) -> str:
@@ -71,6 +73,12 @@ class MessageSource:
     kind: str = "external"
     source_id: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.kind not in SOURCES:
+            raise InvalidInputError(
+                f"the kind of a source is {self.kind!r:.80}; it must be one of {', '.join(SOURCES)}"
+            )
+
 
 @dataclass(repr=False)
 class Message:
@@ -87,7 +95,7 @@ class Message:
     source : where the message came from, see `MessageSource`.
 
     `repaired` is True when a lone surrogate had to be replaced by U+FFFD.
-    Raises InvalidInputError for an unknown role, InvalidTypeError for a content of another type.
+    Raises InvalidInputError for an unknown role, InvalidTypeError for a content or a field of another type.
     """
 
     role: str
@@ -111,6 +119,11 @@ class Message:
     ) -> None:
         if role not in ROLES:
             raise InvalidInputError(f"role is {role!r}; it must be one of {', '.join(ROLES)}")
+        if not (author_name is message_id is additional_properties is source is None):
+            check_type("author_name", author_name, str, None)
+            check_type("message_id", message_id, str, None)
+            check_type("additional_properties", additional_properties, dict, None, Mapping, what="a dictionary or None")
+            check_type("source", source, MessageSource, None)
         parsed = [_content(item) for item in _as_list(contents)]
         self.role = role
         self.contents = [_clean(item) for item in parsed]
@@ -222,9 +235,18 @@ def as_messages(messages: str | Message | Content | Iterable[str | Message | Con
     """Anything that `Agent.run` takes, as a list of messages: a string becomes one user message."""
     if messages is None:
         return []
-    single = isinstance(messages, str | Mapping) or not isinstance(messages, Iterable)
+    single = isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable)
     items: Iterable[Any] = [messages] if single else messages  # type: ignore[assignment]
-    return [item if isinstance(item, Message) else Message("user", item) for item in items]
+    return [item if isinstance(item, Message) else _said(item) for item in items]
+
+
+def _said(item: Any) -> Message:
+    if isinstance(item, Mapping) and "role" in item:
+        remedy = "Message.from_dict(…) of it" if "contents" in item else f'Message({item["role"]!r:.20}, "…") instead'
+        raise InvalidTypeError(f"a message is {item!r:.80}, a dictionary; pass {remedy}")
+    kinds = (str, Text, ToolCall, ToolResult, Mapping, list, tuple)
+    check_type("a message", item, *kinds, what="a string, a Message, or a list of them")
+    return Message("user", item)
 
 
 def to_wire(messages: Iterable[Message]) -> list[dict[str, Any]]:

@@ -50,6 +50,28 @@ def test_a_single_content_dictionary_is_one_content():
     assert Message("user", {"type": "text", "text": "hi"}).text == "hi"
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "remedy"),
+    [
+        ("author_name", 5, "pass a string or None"),
+        ("author_name", b"Bob", "pass a string or None"),
+        ("message_id", 5, "pass a string or None"),
+        ("additional_properties", "abc", "pass a dictionary or None"),
+        ("additional_properties", [1], "pass a dictionary or None"),
+        ("source", "history", "pass a MessageSource or None"),
+    ],
+)
+def test_a_field_of_another_type_is_refused_by_name(field, value, remedy):
+    with pytest.raises(InvalidTypeError, match=f"{field} is {re.escape(repr(value))}.*{remedy}"):
+        Message("user", "hi", **{field: value})
+
+
+@pytest.mark.parametrize("kind", ["memory", "", None, 5])
+def test_an_unknown_kind_of_source_is_refused_by_name(kind):
+    with pytest.raises(InvalidInputError, match=f"{kind!r}.*external, history"):
+        MessageSource(kind)
+
+
 def test_an_unknown_role_is_refused_by_name():
     with pytest.raises(InvalidInputError, match=r"'bot'.*assistant"):
         Message("bot", "hi")
@@ -112,8 +134,22 @@ def test_as_messages_takes_what_run_takes():
     assert as_messages("hi") == as_messages(Text("hi")) == [Message("user", "hi")]
     assert as_messages([message, "there"]) == [message, Message("user", "there")]
     assert as_messages([message])[0] is message
-    with pytest.raises(InvalidTypeError, match="int"):
-        as_messages(5)
+
+
+@pytest.mark.parametrize("single", [True, False], ids=["alone", "in a list"])
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (5, "a string, a Message, or a list"),
+        (b"hi", "a string, a Message, or a list"),
+        ({"role": "user", "content": "hi"}, r"Message\('user', \"…\"\)"),
+        ({"role": "assistant", "content": "hi"}, r"Message\('assistant', \"…\"\)"),
+        (Message("user", "hi").to_dict(), "Message.from_dict"),
+    ],
+)
+def test_as_messages_says_what_to_pass_instead(given, remedy, single):
+    with pytest.raises(InvalidTypeError, match=remedy):
+        as_messages(given if single else ["first", given])
 
 
 def test_the_wire_format():
