@@ -10,6 +10,7 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError, InvalidTypeError
 from memlab.messages import Content, Message, as_messages, new_id
 from memlab.providers.base import ContextProvider
@@ -40,7 +41,7 @@ class Agent:
 
     With a session and no history provider, an `InMemoryHistoryProvider` remembers the conversation. Without a
     session the agent has amnesia. Raises InvalidInputError for two providers of one source_id and for two
-    providers that load history.
+    providers that load history, InvalidTypeError for an argument of another type.
     """
 
     def __init__(
@@ -58,6 +59,9 @@ class Agent:
         max_tool_rounds: int = 10,
         require_per_service_call_history_persistence: bool = False,
     ) -> None:
+        _check_types(client, id=id, name=name, description=description, instructions=instructions)
+        check_type("default_options", default_options, Mapping, None)
+        check_type("max_tool_rounds", max_tool_rounds, int)
         if placement not in ("after_input", "before_input"):
             raise InvalidInputError(f"placement is {placement!r}; it must be 'after_input' or 'before_input'")
         if max_tool_rounds < 1:
@@ -68,7 +72,7 @@ class Agent:
         self.name = name
         self.description = description
         self.tools = as_tools(tools)
-        self.context_providers = _checked(list(context_providers or []))
+        self.context_providers = _checked(context_providers)
         self.default_options = dict(default_options or {})
         self.placement = placement
         self.max_tool_rounds = max_tool_rounds
@@ -127,6 +131,7 @@ class Agent:
         """
         if session is not None and not isinstance(session, AgentSession):
             raise InvalidTypeError(f"session is {session!r:.80}; pass an AgentSession, as create_session() makes it")
+        check_type("options", options, Mapping, None)
         turn = Turn(self, as_messages(messages), session, as_tools(tools), dict(options or {}), stream)
         updates = turn.updates()
         turn.pipeline = weakref.ref(updates)  # weak, so that a stream nobody holds any more is closed at once
@@ -138,7 +143,20 @@ async def _last(updates: AsyncIterator[AgentResponseUpdate | AgentResponse]) -> 
     return final[0]
 
 
-def _checked(providers: list[ContextProvider]) -> list[ContextProvider]:
+def _check_types(client: Any, **texts: Any) -> None:
+    if isinstance(client, type) or not callable(getattr(client, "complete", None)):
+        check_type("client", client, what="a chat client, such as OpenAIChatCompletionClient() or connect().chat")
+    for name, text in texts.items():
+        check_type(name, text, str, None)
+
+
+def _checked(given: Iterable[ContextProvider] | None) -> list[ContextProvider]:
+    check_type("context_providers", given, Iterable, None, what="a list of providers, context_providers=[…]")
+    providers = list(given or [])
+    for provider in providers:
+        check_type("a context provider", provider, ContextProvider, what="an object of a class of ContextProvider's")
+        name, own = f"{type(provider).__name__}.source_id", getattr(provider, "source_id", None)
+        check_type(name, own, str, what="one to super().__init__() in the provider's __init__")
     ids = [provider.source_id for provider in providers]
     if not any(isinstance(provider, HistoryProvider) for provider in providers):
         ids.append(InMemoryHistoryProvider.DEFAULT_SOURCE_ID)  # the one that is used with a session

@@ -54,7 +54,8 @@ def fits(value: object, kind: Any) -> bool:
 
 def check_fields(given: Any) -> None:
     """Refuse a dataclass object with a field that is of another type than its annotation says."""
-    for name, kinds in _kinds_of(type(given)).items():
+    cls: Any = type(given)
+    for name, kinds in _kinds_of(cls).items():
         check_type(name, getattr(given, name), *kinds)
 
 

@@ -242,7 +242,8 @@ def as_messages(messages: str | Message | Content | Iterable[str | Message | Con
 
 def _said(item: Any) -> Message:
     if isinstance(item, Mapping) and "role" in item:
-        remedy = "Message.from_dict(…) of it" if "contents" in item else f'Message({item["role"]!r:.20}, "…") instead'
+        made = f'Message("{item["role"]!s:.20}", "…") instead'
+        remedy = "Message.from_dict(…) of it" if "contents" in item else made
         raise InvalidTypeError(f"a message is {item!r:.80}, a dictionary; pass {remedy}")
     kinds = (str, Text, ToolCall, ToolResult, Mapping, list, tuple)
     check_type("a message", item, *kinds, what="a string, a Message, or a list of them")

@@ -18,6 +18,7 @@ from memlab import (
     MemlabError,
     Message,
     MessageSource,
+    OpenAIChatCompletionClient,
     ToolCall,
     tool,
 )
@@ -497,12 +498,47 @@ def test_an_agent_refuses_settings_that_make_no_sense(options, named):
         ScriptedEndpoint().agent(**options)
 
 
+class Nameless(ContextProvider):
+    def __init__(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"client": None}, r"client is None.*OpenAIChatCompletionClient\(\) or connect\(\)\.chat"),
+        ({"client": "gpt-4o-mini"}, r"client is 'gpt-4o-mini'.*connect\(\)\.chat"),
+        ({"client": OpenAIChatCompletionClient}, r"client is <class.*OpenAIChatCompletionClient\(\)"),
+        ({"instructions": 5}, "instructions is 5.*a string or None"),
+        ({"name": 5}, "name is 5.*a string or None"),
+        ({"description": ["a cook"]}, r"description is \['a cook'\].*a string or None"),
+        ({"id": 5}, "id is 5.*a string or None"),
+        ({"default_options": "seed"}, "default_options is 'seed'.*a dictionary or None"),
+        ({"max_tool_rounds": "3"}, "max_tool_rounds is '3'.*a whole number"),
+        ({"max_tool_rounds": True}, "max_tool_rounds is True.*a whole number"),
+        ({"context_providers": Reminder()}, "context_providers is .*Reminder.*a list of providers"),
+        ({"context_providers": [None]}, "context provider is None.*ContextProvider"),
+        ({"context_providers": ["memory"]}, "context provider is 'memory'.*ContextProvider"),
+        ({"context_providers": [Reminder]}, "context provider is <class.*an object"),
+        ({"context_providers": [Nameless()]}, r"Nameless\.source_id is None.*super\(\)"),
+    ],
+    ids=str,
+)
+def test_an_agent_refuses_arguments_of_another_type_and_says_what_to_pass(options, said):
+    with pytest.raises(InvalidTypeError, match=said):
+        Agent(**{"client": ScriptedEndpoint().client, **options})
+
+
 async def test_a_run_refuses_input_that_makes_no_sense(run):
     agent = ScriptedEndpoint().agent(instructions="Be brief.", tools=add)
     with pytest.raises(InvalidInputError, match="nothing to send"):
         await run(agent)
     with pytest.raises(InvalidTypeError, match="int"):
         await run(agent, 5)
+    with pytest.raises(InvalidTypeError, match=r'Message\("user", "…"\)'):
+        await run(agent, {"role": "user", "content": "hi"})
+    with pytest.raises(InvalidTypeError, match=r"options is 'seed'.*a dictionary"):
+        await run(agent, "hi", options="seed")
     with pytest.raises(InvalidTypeError, match="create_session"):
         await run(agent, "hi", session="lesson")
     with pytest.raises(InvalidInputError, match="two tools are called add"):

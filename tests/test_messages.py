@@ -142,8 +142,8 @@ def test_as_messages_takes_what_run_takes():
     [
         (5, "a string, a Message, or a list"),
         (b"hi", "a string, a Message, or a list"),
-        ({"role": "user", "content": "hi"}, r"Message\('user', \"…\"\)"),
-        ({"role": "assistant", "content": "hi"}, r"Message\('assistant', \"…\"\)"),
+        ({"role": "user", "content": "hi"}, r'Message\("user", "…"\)'),
+        ({"role": "assistant", "content": "hi"}, r'Message\("assistant", "…"\)'),
         (Message("user", "hi").to_dict(), "Message.from_dict"),
     ],
 )
