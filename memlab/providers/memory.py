@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from memlab.checks import check_type, fits
 from memlab.errors import InvalidInputError
 from memlab.messages import Message
 from memlab.providers.base import ContextProvider, SessionContext
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("memlab.memory")
 
+_OPTIONS = "ChatHistoryMemoryProviderOptions(max_results=…), with the options by name"
 _NAMESPACE = uuid.UUID("6d656d6c-6162-4000-8000-7265636f7264")
 
 
@@ -60,9 +62,10 @@ class ChatHistoryMemoryProvider(ContextProvider):
         state_initializer: Callable[[AgentSession], State],
         options: ChatHistoryMemoryProviderOptions | None = None,
     ) -> None:
+        check_type("options", options, ChatHistoryMemoryProviderOptions, None, what=_OPTIONS)
         self.options = options or ChatHistoryMemoryProviderOptions()
         super().__init__(self.options.state_key or type(self).__name__)
-        if not (hasattr(vector_store, "search") and hasattr(vector_store, "upsert")):
+        if isinstance(vector_store, type) or not (hasattr(vector_store, "search") and hasattr(vector_store, "upsert")):
             raise InvalidInputError(
                 f"vector_store is {vector_store!r:.80}; pass a store, for example InMemoryVectorStore(embedder)"
             )
@@ -70,7 +73,7 @@ class ChatHistoryMemoryProvider(ContextProvider):
             raise InvalidInputError("vector_store has no embedder; make it as InMemoryVectorStore(lab.embedder)")
         if not isinstance(collection_name, str) or not collection_name.strip():
             raise InvalidInputError(f"collection_name is {collection_name!r}; give the collection a name")
-        if not isinstance(vector_dimensions, int) or vector_dimensions < 1:
+        if not fits(vector_dimensions, int) or vector_dimensions < 1:
             raise InvalidInputError(f"vector_dimensions is {vector_dimensions!r}; pass embedder.dimensions")
         self.vector_store = vector_store
         self.collection_name = collection_name

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from memlab.checks import check_fields, check_type, fits
 from memlab.errors import InvalidInputError, InvalidTypeError
 from memlab.messages import Message
 from memlab.ranking import RANKS
@@ -132,27 +133,31 @@ class ChatHistoryMemoryProviderOptions:
         times = (SearchTime.BEFORE_AI_INVOKE, SearchTime.ON_DEMAND_FUNCTION_CALLING)
         if self.search_time not in times:
             raise InvalidInputError(f"search_time is {self.search_time!r}; it must be one of {', '.join(times)}")
-        if not isinstance(self.max_results, int) or self.max_results <= 0:
+        if not fits(self.max_results, int) or self.max_results <= 0:
             raise InvalidInputError(f"max_results is {self.max_results!r}; pass a whole number of at least 1")
         if self.rank not in RANKS:
             raise InvalidInputError(f"rank is {self.rank!r}; it must be one of {', '.join(RANKS)}")
         self._check_threshold()
         if unknown := set(self.where) - {"role", "kind"}:
-            raise InvalidInputError(f"where has {', '.join(sorted(unknown))}; it filters by role and kind")
+            raise InvalidInputError(f"where has {', '.join(sorted(map(str, unknown)))}; it filters by role and kind")
+        for name, value in self.where.items():
+            check_type(f"where[{name!r}]", value, str)
+        check_fields(self)
         if self.timeout is not None and self.timeout <= 0:
             raise InvalidInputError(f"timeout is {self.timeout} seconds; it must be more than 0, or None")
         try:
             self.record_template.format(**dict.fromkeys(_TEMPLATE_FIELDS, ""))
-        except (KeyError, IndexError, ValueError) as error:
+        except (AttributeError, LookupError, ValueError) as error:
             raise InvalidInputError(
                 f"record_template {self.record_template!r} can't be filled ({error!r}); "
                 f"it may use {', '.join(f'{{{name}}}' for name in _TEMPLATE_FIELDS)}"
             ) from None
 
     def _check_threshold(self) -> None:
-        number = isinstance(self.threshold, int | float) and not math.isnan(self.threshold)
-        if self.threshold is not None and not number:
-            raise InvalidInputError(f"threshold is {self.threshold!r}; it must be a number, or None for any similarity")
+        if self.threshold is not None and (not fits(self.threshold, float) or math.isnan(self.threshold)):
+            raise InvalidInputError(
+                f"threshold is {self.threshold!r}; pass a number, such as 0.3, or None for any similarity"
+            )
 
 
 _TEMPLATE_FIELDS = ("text", "role", "author", "date")

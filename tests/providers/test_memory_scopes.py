@@ -2,8 +2,10 @@
 
 import copy
 import pickle
+from dataclasses import fields
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 from memlab import (
@@ -288,13 +290,13 @@ def build(**changes):
     return ChatHistoryMemoryProvider(**given)
 
 
-@pytest.mark.parametrize("max_results", [0, -1, 2.5, "3", None])
+@pytest.mark.parametrize("max_results", [0, -1, 2.5, "3", None, True])
 def test_4_10_max_results_is_at_least_one(max_results):
     with pytest.raises(InvalidInputError, match=r"max_results.*at least 1"):
         ChatHistoryMemoryProviderOptions(max_results=max_results)
 
 
-@pytest.mark.parametrize("dimensions", [0, -512, 2.5, "512", None])
+@pytest.mark.parametrize("dimensions", [0, -512, 2.5, "512", None, True])
 def test_4_10_vector_dimensions_are_at_least_one(dimensions):
     with pytest.raises(InvalidInputError, match=r"vector_dimensions.*embedder\.dimensions"):
         build(vector_dimensions=dimensions)
@@ -306,7 +308,7 @@ def test_4_10_a_blank_collection_name_is_refused(name):
         build(collection_name=name)
 
 
-@pytest.mark.parametrize("store", [None, "memories.db", BagEmbedder()])
+@pytest.mark.parametrize("store", [None, "memories.db", BagEmbedder(), InMemoryVectorStore])
 def test_4_10_a_missing_store_is_refused_with_what_to_pass(store):
     with pytest.raises(InvalidInputError, match=r"vector_store.*InMemoryVectorStore"):
         build(vector_store=store)
@@ -333,7 +335,10 @@ def test_4_10_a_state_initializer_is_a_function():
         ({"record_template": "{word}"}, r"\{text\}"),
         ({"record_template": "{"}, r"\{text\}"),
         ({"record_template": "{}"}, r"\{text\}"),
-        ({"threshold": "0.3"}, "threshold"),
+        ({"record_template": "{text.first}"}, r"\{text\}"),
+        ({"where": {5: "x"}}, "role and kind"),
+        ({"threshold": "0.3"}, "threshold is '0.3'; pass a number"),
+        ({"threshold": True}, "threshold is True; pass a number"),
         ({"threshold": float("nan")}, "threshold"),
     ],
     ids=str,
@@ -341,6 +346,41 @@ def test_4_10_a_state_initializer_is_a_function():
 def test_4_10_options_that_make_no_sense_are_refused_at_construction(options, named):
     with pytest.raises(InvalidInputError, match=named):
         ChatHistoryMemoryProviderOptions(**options)
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(ChatHistoryMemoryProviderOptions)])
+def test_4_10_every_option_refuses_another_type_and_says_what_to_pass(field):
+    with pytest.raises((InvalidTypeError, InvalidInputError), match=f"{field} is b'x'.*(pass|must be)"):
+        ChatHistoryMemoryProviderOptions(**{field: b"x"})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"timeout": "3"}, "timeout is '3'.*a number or None"),
+        ({"where": "role"}, "where is 'role'.*a dictionary"),
+        ({"where": {"kind": 5}}, r"where\['kind'\] is 5.*a string"),
+        ({"store_turns_as_one": "no"}, "store_turns_as_one is 'no'.*True or False"),
+        ({"redactor": "***"}, r"redactor is '\*\*\*'.*a function or None"),
+    ],
+    ids=str,
+)
+def test_4_10_the_refusal_says_what_was_given_and_what_to_pass(options, said):
+    with pytest.raises(InvalidTypeError, match=said):
+        ChatHistoryMemoryProviderOptions(**options)
+
+
+def test_4_10_numbers_of_numpy_are_numbers():
+    options = ChatHistoryMemoryProviderOptions(
+        max_results=np.int64(2), threshold=np.float32(0.5), exclude_loaded=np.bool_(True)
+    )
+    assert (options.max_results, options.threshold, bool(options.exclude_loaded)) == (2, 0.5, True)
+
+
+@pytest.mark.parametrize("options", [{}, {"max_results": 3}, "cosine", 3, ChatHistoryMemoryProviderOptions], ids=str)
+def test_4_10_options_of_another_type_are_refused(options):
+    with pytest.raises(InvalidTypeError, match=r"options is .*ChatHistoryMemoryProviderOptions\(max_results=…\)"):
+        build(options=options)
 
 
 def test_4_10_the_state_key_is_the_class_name_by_default():
