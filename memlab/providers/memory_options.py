@@ -138,11 +138,11 @@ class ChatHistoryMemoryProviderOptions:
         if self.rank not in RANKS:
             raise InvalidInputError(f"rank is {self.rank!r}; it must be one of {', '.join(RANKS)}")
         self._check_threshold()
+        check_fields(self)
         if unknown := set(self.where) - {"role", "kind"}:
             raise InvalidInputError(f"where has {', '.join(sorted(map(str, unknown)))}; it filters by role and kind")
         for name, value in self.where.items():
             check_type(f"where[{name!r}]", value, str)
-        check_fields(self)
         if self.timeout is not None and self.timeout <= 0:
             raise InvalidInputError(f"timeout is {self.timeout} seconds; it must be more than 0, or None")
         try:
