@@ -9,16 +9,19 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, overload
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError, InvalidTypeError
 from memlab.messages import ToolCall, ToolResult
 from memlab.trace import Event, ToolRun
 
 _events: ContextVar[list[Event] | None] = ContextVar("memlab_events", default=None)
+_FUNCTION = "a function made with def, which may call anything; its schema is that of its signature, or @tool(schema=…)"
 
 
 @dataclass
@@ -93,15 +96,24 @@ def tool(
     """
     if func is None:
         return lambda f: _make(f, name, description, schema)
-    if not callable(func):
-        raise InvalidTypeError(f"@tool decorates a function, not {type(func).__name__}")
     return _make(func, name, description, schema)
 
 
 def _make(
     func: Callable[..., Any], name: str | None, description: str | None, schema: Mapping[str, Any] | None
 ) -> FunctionTool:
-    own_schema, check = _read_signature(func)
+    if not inspect.isroutine(inspect.unwrap(func)):  # no class, no functools.partial, no schema
+        check_type("a tool", func, what=_FUNCTION)
+    check_type("name", name, str, None)
+    check_type("description", description, str, None)
+    check_type("schema", schema, Mapping, None)
+    try:
+        own_schema, check = _read_signature(func)
+    except (NameError, ValueError, RuntimeError) as error:  # Python's and pydantic's
+        raise InvalidTypeError(
+            f"the signature of {func.__name__} can't become a JSON schema ({error!s:.200}); "
+            "annotate its parameters with str, int, float, bool, list, dict or a pydantic model"
+        ) from error
     text = description if description is not None else inspect.getdoc(func) or ""
     return FunctionTool(name or func.__name__, text, dict(schema or own_schema), func, check)
 
@@ -153,7 +165,8 @@ def _without_titles(node: Any, names: bool = False) -> Any:
 
 def as_tools(tools: Any) -> list[FunctionTool]:
     """One tool or function, or a list of them, as a list of tools. Raises InvalidInputError for two of one name."""
-    items = [] if tools is None else list(tools) if isinstance(tools, Iterable) else [tools]
+    single = isinstance(tools, str | Mapping) or not isinstance(tools, Iterable)
+    items = [] if tools is None else [tools] if single else list(tools)
     made = [item if isinstance(item, FunctionTool) else tool(item) for item in items]
     names = [item.name for item in made]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -173,19 +186,33 @@ def record_event(kind: str, text: str) -> None:
     events.append(Event(kind, text))
 
 
-async def run_tool(call: ToolCall, tools: Iterable[FunctionTool]) -> tuple[ToolResult, ToolRun]:
-    """Run the tool that the model asked for. What goes wrong goes to the model as an error result."""
-    started, events = time.perf_counter(), list[Event]()
+@contextmanager
+def collecting_events() -> Iterator[list[Event]]:
+    """Collect the events of the tools that run within, for whoever runs tools without memlab's `Agent`.
+
+    >>> with collecting_events() as events:
+    ...     record_event("order", "soup")
+    >>> events
+    [Event(kind='order', text='soup')]
+    """
+    events: list[Event] = []
     token = _events.set(events)
-    known = {item.name: item for item in tools}
     try:
-        if call.name not in known:
-            raise InvalidInputError(f"there is no tool {call.name!r}; the tools are {', '.join(known) or 'none'}")
-        text, failed = await known[call.name].invoke(call.arguments), False
-    except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model must hear of it
-        text, failed = f"Error: {error}" if str(error) else f"Error: {type(error).__name__}", True
+        yield events
     finally:
         _events.reset(token)
+
+
+async def run_tool(call: ToolCall, tools: Iterable[FunctionTool]) -> tuple[ToolResult, ToolRun]:
+    """Run the tool that the model asked for. What goes wrong goes to the model as an error result."""
+    started, known = time.perf_counter(), {item.name: item for item in tools}
+    with collecting_events() as events:
+        try:
+            if call.name not in known:
+                raise InvalidInputError(f"there is no tool {call.name!r}; the tools are {', '.join(known) or 'none'}")
+            text, failed = await known[call.name].invoke(call.arguments), False
+        except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the model must hear of it
+            text, failed = f"Error: {error}" if str(error) else f"Error: {type(error).__name__}", True
     run = ToolRun(
         call.name, call.arguments, text, failed, time.perf_counter() - started, () if failed else tuple(events)
     )

@@ -1,12 +1,13 @@
 """Tools: the schema a model sees, the check of its arguments, and what goes back to it."""
 
+import functools
 from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
 from memlab import FunctionTool, InvalidInputError, InvalidTypeError, ToolCall, tool
-from memlab.tools import as_tools, run_tool
+from memlab.tools import as_tools, collecting_events, record_event, run_tool
 
 
 @tool(name="PlaceOrder", description="外卖下单")
@@ -138,9 +139,69 @@ async def test_an_exception_is_an_error_result(error, text):
     assert (result.result, result.is_error, run.is_error) == (text, True, True)
 
 
+class Kitchen:
+    def __call__(self, dish: str) -> str:
+        return dish
+
+
+@pytest.mark.parametrize("way", [tool, as_tools, lambda given: as_tools([given]), tool(name="cook")])
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("GetMenu", r"'GetMenu' \(str\)"),
+        (5, r"5 \(int\)"),
+        (functools.partial(add.func, 1), r"functools\.partial.*\(partial\)"),
+        ({"type": "function", "function": {"name": "add"}}, r"\{'type': 'function'.*\(dict\)"),
+        (Kitchen(), r"\(Kitchen\)"),
+        (Kitchen, r"\(type\)"),
+    ],
+    ids=str,
+)
+def test_what_is_no_function_is_no_tool_and_the_error_says_what_to_pass(way, given, shown):
+    with pytest.raises(InvalidTypeError, match=f"a tool is .*{shown}; pass a function made with def"):
+        way(given)
+
+
+@pytest.mark.parametrize("option", ["name", "description", "schema"])
+def test_what_tool_is_told_has_the_right_type(option):
+    with pytest.raises(InvalidTypeError, match=f"{option} is 5.*pass a "):
+        tool(**{option: 5})(lambda: 1)
+
+
+def no_schema(dish: Kitchen) -> str:
+    return "soup"
+
+
+def not_defined(dish: "Unknown") -> str:  # noqa: F821
+    return "soup"
+
+
+@pytest.mark.parametrize("func", [no_schema, not_defined, max], ids=["class", "name", "builtin"])
+def test_a_signature_that_has_no_schema_is_refused_with_what_has_one(func):
+    with pytest.raises(InvalidTypeError, match=f"signature of {func.__name__}.*annotate"):
+        tool(func)
+
+
+def test_a_decorated_function_and_a_method_are_tools():
+    class Menu:
+        def get(self, dish: str) -> str:
+            return dish
+
+    cached = functools.lru_cache(add.func)
+    assert [item.name for item in as_tools([cached, Menu().get])] == ["add", "get"]
+
+
+def test_events_are_collected_where_no_agent_runs():
+    with collecting_events() as events:
+        record_event("order", "soup")
+        with collecting_events() as inner:
+            record_event("order", "rice")
+    assert ([event.text for event in events], [event.text for event in inner]) == (["soup"], ["rice"])
+    with pytest.raises(InvalidInputError, match="within a tool"):
+        record_event("order", "soup")
+
+
 def test_what_is_no_tool_is_refused():
-    with pytest.raises(InvalidTypeError, match="str"):
-        tool("GetMenu")
     with pytest.raises(InvalidTypeError, match="args"):
         tool(lambda *args: None)
     with pytest.raises(InvalidInputError, match="two tools are called add"):

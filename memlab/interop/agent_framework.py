@@ -36,7 +36,7 @@ from memlab.providers.base import ContextProvider, SessionContext
 from memlab.providers.history import HistoryProvider
 from memlab.providers.memory_options import State
 from memlab.response import AgentResponse
-from memlab.tools import FunctionTool, _events
+from memlab.tools import FunctionTool, collecting_events
 from memlab.trace import Event, Failure, ToolRun, Trace
 
 try:
@@ -140,15 +140,14 @@ class _ToolEvents(af.FunctionMiddleware):
         self.trace, self.hooks = trace, hooks
 
     async def process(self, context: Any, call_next: Any) -> None:
-        started, events, failed = time.perf_counter(), list[Event](), True
-        token = _events.set(events)
-        try:
-            await call_next()
-            failed = False
-        finally:
-            _events.reset(token)
-            run = _tool_run(context, failed, time.perf_counter() - started, events)
-            self.trace.tool_runs.append(run)
+        started, failed = time.perf_counter(), True
+        with collecting_events() as events:
+            try:
+                await call_next()
+                failed = False
+            finally:
+                run = _tool_run(context, failed, time.perf_counter() - started, events)
+                self.trace.tool_runs.append(run)
         for provider, hook in self.hooks if run.events else ():
             await _guarded(provider, "after_tool", {**hook, "run": run})
 
