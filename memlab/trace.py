@@ -164,20 +164,28 @@ class Trace:
         return total
 
     def frame(self) -> pd.DataFrame:
-        """One row a message of the first request: part, source, role, text, tokens (an estimate)."""
+        """One row a message of the first request: part, source, role, text, tokens (an estimate).
+
+        Tools have a row of their own, with their names for a text: so the tokens add up to those of the first
+        call's `tokens_by_part()`.
+        """
         import pandas as pd
 
-        model = self.calls[0].model if self.calls else ""
+        call = self.calls[0] if self.calls else ModelCall([])
         rows = [
             {
                 "part": part_of(message),
                 "source": message.source.source_id or message.source.kind,
                 "role": message.role,
                 "text": message.text,
-                "tokens": sum(tokens.count_message(wire, model) for wire in to_wire([message])),
+                "tokens": sum(tokens.count_message(wire, call.model) for wire in to_wire([message])),
             }
-            for message in self.sent
+            for message in call.messages
         ]
+        if call.tools:
+            names = ", ".join(tool["function"]["name"] for tool in call.tools)
+            count = tokens.count_tools(call.tools, call.model)
+            rows.append({"part": "tools", "source": "tools", "role": "", "text": names, "tokens": count})
         return pd.DataFrame(rows, columns=["part", "source", "role", "text", "tokens"])
 
     def __repr__(self) -> str:

@@ -42,8 +42,9 @@ async def test_every_part_of_a_request_has_its_source_and_its_tokens():
     response = await agent.run("what is there?", session=session)
     trace = response.trace
     frame = trace.frame()
-    assert frame["part"].tolist() == ["instructions", "history", "history", "input", "memories"]
-    assert frame["source"].tolist() == ["external", "in_memory", "in_memory", "external", "reminder"]
+    assert frame["part"].tolist() == ["instructions", "history", "history", "input", "memories", "tools"]
+    assert frame["source"].tolist() == ["external", "in_memory", "in_memory", "external", "reminder", "tools"]
+    assert frame["text"].tolist()[-1] == "GetMenu"
     assert len(trace.calls) == 2
     for model_call in trace.calls:
         counted = count_chat(to_wire(model_call.messages), model_call.tools, model_call.model)
@@ -51,9 +52,15 @@ async def test_every_part_of_a_request_has_its_source_and_its_tokens():
     parts = trace.tokens_by_part()
     assert list(parts) == list(PARTS)
     assert all(parts.values())
-    assert frame["tokens"].sum() + trace.calls[0].tokens_by_part()["tools"] == sum(
-        trace.calls[0].tokens_by_part().values()
-    )
+    first = trace.calls[0].tokens_by_part()
+    assert frame.groupby("part")["tokens"].sum().to_dict() == {part: count for part, count in first.items() if count}
+
+
+@pytest.mark.parametrize("tools", [[], ["GetMenu"], ["GetMenu", "PlaceOrder"]], ids=str)
+async def test_the_tokens_of_the_table_add_up_to_those_of_the_parts(tools):
+    agent = ScriptedEndpoint("soup").agent(tools=[tool(name=name)(lambda: "soup") for name in tools])
+    trace = (await agent.run("hello")).trace
+    assert trace.frame()["tokens"].sum() == sum(trace.tokens_by_part().values())
 
 
 async def test_what_a_reducer_dropped_stands_in_the_trace():
