@@ -21,6 +21,7 @@ T = TypeVar("T")
 _encoders: dict[type, tuple[str, Callable[[Any], Mapping[str, Any]]]] = {}
 _decoders: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
 _PLAIN = "dict"
+_DEEPEST = 200  # levels of dictionaries, lists and registered objects: far more than is meant, far less than crashes
 
 
 def register_state_type(
@@ -88,7 +89,11 @@ class AgentSession:
         return self._lock[1]
 
     def to_dict(self) -> dict[str, Any]:
-        """The session as JSON values. Raises InvalidTypeError naming the path of a value that JSON can't hold."""
+        """The session as JSON values.
+
+        Raises InvalidTypeError naming the path of a value that JSON can't hold, and InvalidInputError naming that of
+        one that holds itself or is nested too deeply.
+        """
         return {
             "type": "session",
             "session_id": self._session_id,
@@ -132,23 +137,31 @@ def _check_id(name: str, value: Any) -> None:
         raise InvalidInputError(f"{name} {value!r} holds a lone surrogate, which no file and no database keeps")
 
 
-def encode_state(value: Any, path: str) -> Any:
+def encode_state(value: Any, path: str, around: tuple[int, ...] = ()) -> Any:
     """`value` as JSON values; a registered type becomes a dictionary with its type id under "type".
 
-    A plain dictionary that only looks like one is wrapped, so that it comes back as what it was.
+    A plain dictionary that only looks like one is wrapped, so that it comes back as what it was. `around` holds the
+    ids of the values that this one stands in.
     """
+    if id(value) in around:
+        raise InvalidInputError(
+            f"{path:.200} holds what it stands in, a circle; store the id of the other part instead"
+        )
+    inside = (*around, id(value))
     if type(value) in _encoders:
         name, encode = _encoders[type(value)]
-        fields = {key: item for key, item in encode(value).items() if key != "type"}
-        return {**encode_state(fields, path), "type": name}
+        fields = {key: item for key, item in _encoded(encode, value, path).items() if key != "type"}
+        return {**encode_state(fields, path, inside), "type": name}
     if isinstance(value, dict):
         if bad := [key for key in value if not isinstance(key, str)]:
             raise InvalidTypeError(f"{path} has the key {bad[0]!r}; keys of session state must be strings")
-        plain = {key: encode_state(item, f"{path}.{key}") for key, item in value.items()}
+        _check_depth(path, len(around))
+        plain = {key: encode_state(item, f"{path}.{key}", inside) for key, item in value.items()}
         looks_registered = isinstance(value.get("type"), str) and value["type"] in {_PLAIN, *_decoders}
         return {"type": _PLAIN, "items": plain} if looks_registered else plain
     if isinstance(value, list | tuple):
-        return [encode_state(item, f"{path}[{i}]") for i, item in enumerate(value)]
+        _check_depth(path, len(around))
+        return [encode_state(item, f"{path}[{i}]", inside) for i, item in enumerate(value)]
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -159,19 +172,40 @@ def encode_state(value: Any, path: str) -> Any:
     return value
 
 
-def decode_state(value: Any, path: str) -> Any:
+def _encoded(encode: Callable[[Any], Mapping[str, Any]], value: Any, path: str) -> Mapping[str, Any]:
+    try:
+        return encode(value)
+    except RecursionError:
+        raise _too_deep(path) from None
+
+
+def _check_depth(path: str, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise _too_deep(path)
+
+
+def _too_deep(path: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path:.200}{'…' if len(path) > 200 else ''} is nested more than {_DEEPEST} levels deep, or without end; "
+        "store a flat list or a text instead"
+    )
+
+
+def decode_state(value: Any, path: str, depth: int = 0) -> Any:
     """The opposite of `encode_state`. A dictionary whose "type" is no registered id stays a dictionary."""
+    if isinstance(value, Mapping | list):
+        _check_depth(path, depth)
     if isinstance(value, Mapping):
         name = value.get("type") if isinstance(value.get("type"), str) else None
         if name == _PLAIN and set(value) == {"type", "items"} and isinstance(value["items"], Mapping):
-            return {key: decode_state(item, f"{path}.{key}") for key, item in value["items"].items()}
-        plain = {key: decode_state(item, f"{path}.{key}") for key, item in value.items()}
+            return {key: decode_state(item, f"{path}.{key}", depth + 1) for key, item in value["items"].items()}
+        plain = {key: decode_state(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
         try:
             return _decoders[name](plain) if name in _decoders else plain
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"{path} can't be read as {value['type']!r}: {error}") from error
     if isinstance(value, list):
-        return [decode_state(item, f"{path}[{i}]") for i, item in enumerate(value)]
+        return [decode_state(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
     return value
 
 

@@ -62,6 +62,71 @@ def test_messages_inside_a_registered_type_come_back():
     assert round_trip(session).state["book"].pages == session.state["book"].pages
 
 
+def nested(levels, wrap):
+    value = "end"
+    for _ in range(levels):
+        value = wrap(value)
+    return value
+
+
+def circle(make):
+    """A state with something that holds itself."""
+    inner = []
+    state = {"visit": {"orders": [make(inner)]}}
+    inner.append(state["visit"])
+    return state
+
+
+WRAPS = {"list": lambda v: [v], "dict": lambda v: {"k": v}, "typed": lambda v: {"type": "dict", "k": v}, "Order": Order}
+
+
+@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+def test_a_state_nested_within_reason_survives_json(wrap):
+    session = AgentSession()
+    session.state["plan"] = nested(90, wrap)
+    assert round_trip(session).state == session.state
+
+
+@pytest.mark.parametrize("levels", [201, 1_000, 50_000])
+@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+def test_a_state_nested_too_deeply_is_named_by_its_path(wrap, levels):
+    session = AgentSession()
+    session.state["plan"] = nested(levels, wrap)
+    with pytest.raises(InvalidInputError, match=r"^state\.plan.*more than 200 levels.*store a flat list"):
+        session.to_dict()
+
+
+@pytest.mark.parametrize("make", [lambda inner: inner, WRAPS["dict"], Order], ids=["list", "dict", "Order"])
+def test_a_state_that_holds_itself_is_named_by_its_path(make):
+    session = AgentSession()
+    session.state = circle(make)
+    with pytest.raises(InvalidInputError, match=r"^state\.visit\.orders\[0\]\S*\[0\] holds .*store the id"):
+        session.to_dict()
+
+
+def test_what_stands_in_a_state_twice_is_no_circle():
+    session, shared = AgentSession(), {"dish": "soup"}
+    session.state = {"first": shared, "all": [shared, [shared]]}
+    assert round_trip(session).state == session.state
+
+
+def test_an_encoder_without_end_is_named_by_its_path():
+    class Endless:
+        def to_dict(self):
+            return self.to_dict()
+
+    register_state_type(Endless, decoder=lambda data: Endless())
+    session = AgentSession()
+    session.state["visit"] = Endless()
+    with pytest.raises(InvalidInputError, match=r"^state\.visit .*without end"):
+        session.to_dict()
+
+
+def test_a_stored_state_nested_too_deeply_is_refused():
+    with pytest.raises(InvalidInputError, match=r"^state\.plan.*more than 200 levels"):
+        AgentSession.from_dict({"session_id": "s", "state": {"plan": nested(1_000, WRAPS["list"])}})
+
+
 @pytest.mark.parametrize(
     ("state", "path"),
     [
