@@ -7,12 +7,16 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memlab.checks import check_type
+from memlab.errors import InvalidInputError, MemlabError
 from memlab.messages import Message
-from memlab.providers.history import HistoryProvider, newest, read_message, unknown_messages, write_message
+from memlab.providers.history import HistoryProvider
+from memlab.providers.stored_messages import newest, read_message, tell_changes, unknown_messages, write_message
 
 
 class FileHistoryProvider(HistoryProvider):
@@ -26,14 +30,18 @@ class FileHistoryProvider(HistoryProvider):
 
     A write is appended under a lock and flushed to the disk before it counts. If the process dies within a write,
     the torn line is dropped at the next one: it was never acknowledged.
-    Raises MemlabError naming file and line when a whole line can't be read.
+    Raises InvalidInputError for a directory that can't be one or may not be used, when the provider is made and
+    before a run; MemlabError for a file that can't be written, and naming file and line when a whole line can't be
+    read.
     """
 
     DEFAULT_SOURCE_ID = "file_history"
 
     def __init__(self, directory: str | Path, source_id: str | None = None, **options: Any) -> None:
         super().__init__(source_id or self.DEFAULT_SOURCE_ID, **options)
+        check_type("directory", directory, str, Path, what="the path of a directory")
         self.directory = Path(directory)
+        self._check_directory()
 
     def path_of(self, session_id: str) -> Path:
         """The file of a session. Any id gives a safe name, and no two ids the same, whatever the file system."""
@@ -72,8 +80,21 @@ class FileHistoryProvider(HistoryProvider):
         if session_id:
             await asyncio.to_thread(self._rewrite, self.path_of(session_id), list(messages))
 
+    def _check_directory(self) -> None:
+        """Refuse a directory that can't be made or used; better now than after the answer."""
+        place = next(p for p in (self.directory, *self.directory.parents) if os.path.exists(p))
+        stores = self.store_inputs or self.store_outputs or self.store_context_messages
+        flaw = ""
+        if not place.is_dir():
+            flaw = "is a file, not a directory; move it away"
+        elif not os.access(place, os.X_OK | (os.W_OK if stores else os.R_OK)):
+            flaw = f"may not be {'written' if stores else 'read'} by this process; change its permissions"
+        if flaw:
+            raise InvalidInputError(f"directory is {str(self.directory)!r}, but {place} {flaw}, or give another path")
+
     def _read(self, path: Path) -> list[Message]:
-        if not path.exists():
+        if not os.path.exists(path):
+            self._check_directory()
             return []
         whole, _, _ = path.read_bytes().rpartition(b"\n")  # what follows the last newline was never acknowledged
         lines = enumerate(whole.split(b"\n"), 1)
@@ -81,7 +102,9 @@ class FileHistoryProvider(HistoryProvider):
 
     def _append(self, path: Path, messages: list[Message]) -> None:
         with self._locked(path):
-            new = unknown_messages(self._read(path), messages)
+            stored = self._read(path)
+            new = unknown_messages(stored, messages)
+            tell_changes(self.source_id, stored, messages, new)
             with path.open("ab+") as file:
                 _cut_torn_tail(file)
                 file.write(b"".join(map(_line, new)))
@@ -97,11 +120,19 @@ class FileHistoryProvider(HistoryProvider):
                 os.fsync(file.fileno())
             os.replace(part, path)
 
-    def _locked(self, path: Path) -> Any:
+    @contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
         from filelock import FileLock
 
-        self.directory.mkdir(parents=True, exist_ok=True)
-        return FileLock(path.with_suffix(".lock"), timeout=30)
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with FileLock(path.with_suffix(".lock"), timeout=30):
+                yield
+        except OSError as error:
+            raise MemlabError(
+                f"{path.name} can't be written: {error.strerror or error}; see to the permissions of its directory, "
+                "and to room on the disk, and store the messages again"
+            ) from error
 
 
 def _line(message: Message) -> bytes:

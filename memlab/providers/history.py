@@ -6,14 +6,15 @@ loaded and what is stored. `InMemoryHistoryProvider` keeps the messages in the s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from memlab.errors import InvalidInputError, MemlabError
+from memlab.checks import check_type
+from memlab.errors import InvalidInputError
 from memlab.messages import Message
 from memlab.providers.base import ContextProvider, SessionContext
 from memlab.providers.reducers import Reducer, repair_tool_calls
+from memlab.providers.stored_messages import newest, noting_changes, tell_changes, unknown_messages
 from memlab.session import AgentSession
 from memlab.trace import Dropped
 
@@ -36,7 +37,8 @@ class HistoryProvider(ContextProvider):
         shortens what is stored, so that what was dropped is gone.
     load_filter : a function of the stored messages that returns those to send.
 
-    Without a session a history provider loads and stores nothing.
+    Without a session a history provider loads and stores nothing. A message whose id is stored already is not stored
+    again; if it says something else, the stored one stays, and log and trace say so.
     """
 
     message_kind = "history"
@@ -57,6 +59,12 @@ class HistoryProvider(ContextProvider):
         super().__init__(source_id)
         if isinstance(store_context_from, str):
             raise InvalidInputError(f"store_context_from is {store_context_from!r}; pass a set of source ids")
+        check_type("store_context_from", store_context_from, Iterable, None, what="a set of source ids or None")
+        if reducer is not None and (isinstance(reducer, type) or not hasattr(reducer, "reduce")):
+            check_type(
+                "reducer", reducer, what="an object with a method reduce, such as MessageCountReducer(20), or None"
+            )
+        check_type("load_filter", load_filter, Callable, None)
         self.load_messages = load_messages
         self.store_inputs = store_inputs
         self.store_outputs = store_outputs
@@ -136,7 +144,8 @@ class HistoryProvider(ContextProvider):
         if self.store_outputs:
             messages += outputs
         if messages:
-            await self.save_messages(context.session_id, messages, state=state)
+            with noting_changes(context.trace):
+                await self.save_messages(context.session_id, messages, state=state)
         if self.reducer is not None and self.reducer_trigger == "after_adding":
             stored = await self.get_messages(context.session_id, state=state)
             kept = self._keep(context, stored, await self.reducer.reduce(stored), type(self.reducer).__name__)
@@ -154,48 +163,6 @@ class HistoryProvider(ContextProvider):
         if dropped := [message for message in before if id(message) not in remaining]:
             context.trace.dropped.append(Dropped(self.source_id, dropped, why))
         return after
-
-
-def read_message(stored: str | bytes, where: str) -> Message:
-    """The message of a stored JSON text. Raises MemlabError that names `where` it stands, but not what it says."""
-    try:
-        return Message.from_dict(json.loads(stored))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise MemlabError(
-            f"{where} is no stored message ({type(error).__name__}); move it away, or take it out, to go on"
-        ) from None
-
-
-def write_message(message: Message) -> str:
-    """A message as one line of JSON. Raises InvalidInputError where JSON can't keep it."""
-    try:
-        line = json.dumps(message.to_dict(), ensure_ascii=False, allow_nan=False)
-        line.encode()
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"a message can't be stored as JSON ({type(error).__name__}); see its id and additional_properties"
-        ) from None
-    return line
-
-
-def newest(messages: list[Message], limit: int | None) -> list[Message]:
-    """The last `limit` messages, all for None. Raises InvalidInputError for a negative limit."""
-    if limit is not None and limit < 0:
-        raise InvalidInputError(f"limit is {limit}; it must be 0 or more, or None for all messages")
-    return messages if limit is None else messages[len(messages) - min(limit, len(messages)) :]
-
-
-def unknown_messages(stored: Iterable[Message], messages: Iterable[Message]) -> list[Message]:
-    """Those of `messages` whose id is not stored yet. Messages without an id are always new."""
-    seen = {message.message_id for message in stored if message.message_id}
-    new: list[Message] = []
-    for message in messages:
-        if not message.message_id:
-            new.append(message)
-        elif message.message_id not in seen:
-            new.append(message)
-            seen.add(message.message_id)
-    return new
 
 
 class InMemoryHistoryProvider(HistoryProvider):
@@ -239,7 +206,9 @@ class InMemoryHistoryProvider(HistoryProvider):
         if state is None:
             raise InvalidInputError("an in-memory history needs state=, the provider's part of session.state")
         stored = state.setdefault("messages", [])
-        stored.extend(message.copy() for message in unknown_messages(stored, messages))
+        new = unknown_messages(stored, messages)
+        tell_changes(self.source_id, stored, messages, new)
+        stored.extend(message.copy() for message in new)
 
     async def replace_messages(
         self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None

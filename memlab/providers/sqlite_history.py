@@ -15,7 +15,8 @@ from typing import Any
 
 from memlab.errors import InvalidInputError, MemlabError
 from memlab.messages import Message
-from memlab.providers.history import HistoryProvider, newest, read_message, write_message
+from memlab.providers.history import HistoryProvider
+from memlab.providers.stored_messages import newest, read_message, tell_changes, write_message
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -96,13 +97,22 @@ class SqliteHistoryProvider(HistoryProvider):
         with self._connection() as database:
             if replace:
                 database.execute("DELETE FROM messages WHERE source_id = ? AND session_key = ?", mine)
+            known: list[Message] = []
             for message in messages:
                 # The number is taken inside the transaction, so that two processes never take the same one.
-                database.execute(
+                added = database.execute(
                     "INSERT OR IGNORE INTO messages SELECT ?1, ?2, coalesce(max(number), 0) + 1, ?3, ?4 "
                     "FROM messages WHERE source_id = ?1 AND session_key = ?2",
                     (*mine, message.message_id or None, write_message(message)),
-                )
+                ).rowcount
+                known += [] if added else [message]
+            if known:
+                tell_changes(self.source_id, self._same_ids(database, mine, known), known, ())
+
+    def _same_ids(self, database: sqlite3.Connection, mine: tuple[str, str], messages: list[Message]) -> list[Message]:
+        select = "SELECT body FROM messages WHERE source_id = ? AND session_key = ? AND message_id = ?"
+        rows = [database.execute(select, (*mine, message.message_id)).fetchone() for message in messages]
+        return [read_message(body, f"{self.path.name}, a message of this session,") for (body,) in rows]
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError
 from memlab.messages import clean_text
 from memlab.stores.base import Embeds, MemoryRecord, SearchScope, Vector, check_search_scope, storable_text
@@ -47,6 +48,7 @@ def check_ids(collection: str, records: Sequence[MemoryRecord]) -> None:
 
 def check_limit(limit: int | None) -> None:
     """Refuse a negative limit of a scan."""
+    check_type("limit", limit, int, None)
     if limit is not None and limit < 0:
         raise InvalidInputError(f"limit is {limit}; it must be 0 or more, or None for all")
 

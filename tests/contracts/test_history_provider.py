@@ -11,6 +11,7 @@ from memlab import (
     HistoryProvider,
     InMemoryHistoryProvider,
     InvalidInputError,
+    InvalidTypeError,
     Message,
     SqliteHistoryProvider,
     ToolCall,
@@ -113,6 +114,12 @@ async def test_a_message_of_the_same_id_is_stored_once(shelf):
     assert [m.text for m in await shelf.load("s")] == ["hi", "there"]
 
 
+async def test_another_text_under_a_stored_id_changes_nothing(shelf):
+    await shelf.save("s", Message("user", "hi", message_id="1"))
+    await shelf.save("s", Message("user", "there", message_id="2"), Message("user", "bye", message_id="1"))
+    assert [m.text for m in await shelf.load("s")] == ["hi", "there"]
+
+
 async def test_the_same_words_twice_are_two_messages(shelf):
     await shelf.save("s", *said("order a pizza", "order a pizza"))
     await shelf.save("s", Message("user", "order a pizza", message_id="3"))
@@ -148,6 +155,12 @@ async def test_a_limit_keeps_the_newest_so_many(shelf, limit):
 async def test_a_negative_limit_is_an_error(shelf, limit):
     await shelf.save("s", *said("one"))
     with pytest.raises(InvalidInputError, match=f"limit is {limit}"):
+        await shelf.load("s", limit=limit)
+
+
+@pytest.mark.parametrize("limit", ["3", 2.5, True])
+async def test_a_limit_is_a_whole_number(shelf, limit):
+    with pytest.raises(InvalidTypeError, match=r"limit is .*a whole number or None"):
         await shelf.load("s", limit=limit)
 
 

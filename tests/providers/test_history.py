@@ -9,6 +9,7 @@ from memlab import (
     HistoryProvider,
     InMemoryHistoryProvider,
     InvalidInputError,
+    InvalidTypeError,
     Message,
     MessageCountReducer,
 )
@@ -119,6 +120,20 @@ async def test_the_two_methods_are_to_be_overridden():
         await HistoryProvider("mine").get_messages("s")
     with pytest.raises(NotImplementedError, match="save_messages"):
         await HistoryProvider("mine").save_messages("s", [])
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("store_context_from", 5, "a set of source ids"),
+        ("reducer", 20, r"MessageCountReducer\(20\)"),
+        ("reducer", MessageCountReducer, r"MessageCountReducer\(20\)"),
+        ("load_filter", "user", "a function or None"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_with_what_to_pass(option, value, said):
+    with pytest.raises(InvalidTypeError, match=f"{option} is .*{said}"):
+        InMemoryHistoryProvider(**{option: value})
 
 
 async def test_bad_set_ups_are_refused():

@@ -14,6 +14,7 @@ from memlab import (
     FileHistoryProvider,
     InMemoryHistoryProvider,
     InvalidInputError,
+    InvalidTypeError,
     MemlabError,
     Message,
     MessageCountReducer,
@@ -134,9 +135,86 @@ async def test_3_a_replaced_file_is_whole_at_every_moment(file, monkeypatch):
 
     await file.save_messages("s", said("one", "two"))
     monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError("killed")))
-    with pytest.raises(OSError, match="killed"):
+    with pytest.raises(MemlabError, match=r"killed.*permissions"):
         await file.replace_messages("s", said("three"))
     assert [m.text for m in await file.get_messages("s")] == ["one", "two"]
+
+
+@pytest.mark.parametrize("directory", ["history", "history/of/lessons"])
+def test_3_a_file_where_the_directory_should_be_is_refused_at_once(tmp_path, directory):
+    (tmp_path / "history").touch()
+    with pytest.raises(InvalidInputError, match=r"directory is .*history.* is a file.*move it away, or give another"):
+        FileHistoryProvider(tmp_path / directory)
+
+
+@pytest.mark.parametrize(
+    ("options", "denied", "said"),
+    [({}, "W_OK", "written"), ({"store_inputs": False, "store_outputs": False}, "R_OK", "read")],
+)
+def test_3_a_directory_without_permission_is_refused_at_once(tmp_path, monkeypatch, options, denied, said):
+    import os
+
+    monkeypatch.setattr(os, "access", lambda place, mode: not mode & getattr(os, denied))  # root may do everything
+    with pytest.raises(InvalidInputError, match=rf"may not be {said} by this process; change its permissions"):
+        FileHistoryProvider(tmp_path / "new", **options)
+
+
+def test_3_a_directory_that_may_only_be_read_can_be_read(tmp_path, monkeypatch):
+    import os
+
+    monkeypatch.setattr(os, "access", lambda place, mode: not mode & os.W_OK)
+    FileHistoryProvider(tmp_path, store_inputs=False, store_outputs=False)
+
+
+@pytest.mark.parametrize("directory", [5, None, b"history"])
+def test_3_a_directory_is_a_path(directory):
+    with pytest.raises(InvalidTypeError, match=r"directory is .*pass the path of a directory"):
+        FileHistoryProvider(directory)
+
+
+async def test_3_a_directory_that_became_unusable_ends_a_run_before_the_model_is_asked(tmp_path):
+    endpoint = ScriptedEndpoint()
+    agent = endpoint.agent(context_providers=[FileHistoryProvider(tmp_path / "history")])
+    (tmp_path / "history").touch()
+    with pytest.raises(InvalidInputError, match="is a file"):
+        await agent.run("hi", session=agent.create_session())
+    assert endpoint.requests == []
+
+
+async def test_3_a_write_that_fails_says_what_to_do(tmp_path, monkeypatch):
+    import os
+
+    history = FileHistoryProvider(tmp_path)
+    monkeypatch.setattr(os, "fsync", lambda number: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(MemlabError, match=r"s-\w+\.jsonl can't be written: No space.*room on the disk"):
+        await history.save_messages("s", said("one"))
+
+
+# --- the same id, another text ---
+
+
+async def test_another_text_under_a_stored_id_is_told_without_the_text(make, caplog):
+    endpoint = ScriptedEndpoint("one", "two", "three")
+    agent = endpoint.agent(context_providers=[make()])
+    session = agent.create_session()
+    first, changed = (Message("user", text, message_id="m1") for text in ("I like soup", "I like cake"))
+    assert (await agent.run(first, session=session)).trace.notes == []
+    assert (await agent.run([first, "and rice"], session=session)).trace.notes == []
+    assert caplog.records == []
+    response = await agent.run(changed, session=session)
+    (note,) = response.trace.notes
+    assert "m1" in note
+    assert "new message_id" in note
+    (record,) = (record for record in caplog.records if record.name == "memlab.history")
+    assert record.levelname == "WARNING"
+    assert not [word for word in ("soup", "cake") if word in note + caplog.text]
+    assert (await stored(agent.context_providers[0], session))[0] == "I like soup"
+
+
+async def test_two_texts_of_one_id_in_one_write_are_told_too(make, caplog):
+    provider = make()
+    await provider.save_messages("s", [Message("user", text, message_id="m1") for text in "ab"], state={})
+    assert "1 messages have the id of a stored one" in caplog.text
 
 
 # --- SQLite ---
