@@ -44,7 +44,8 @@ class SqliteVectorStore(InMemoryVectorStore):
     synchronous : "NORMAL": what was acknowledged survives a killed process. "FULL": a power loss, too; slower.
 
     The first use of a collection reads all of it into memory. Raises MemlabError, saying what to do, when the file
-    is damaged, of another program, not writable, or the disk is full; then nothing of that write is stored.
+    is damaged, of another program, not writable, deleted or replaced, or the disk is full; then nothing of that write
+    is stored.
     """
 
     def __init__(self, path: str | Path, embedder: Embeds | None = None, synchronous: str = "NORMAL") -> None:
@@ -59,8 +60,11 @@ class SqliteVectorStore(InMemoryVectorStore):
         return self._file.path
 
     def close(self) -> None:
-        """Close the file. The next use opens it again."""
-        self._file.close()
+        """Close the file. The next use opens what is at the path then, and reads it anew."""
+        with self._lock:
+            self._file.close()
+            self._collections.clear()
+            self._numbers.clear()
 
     def upsert(self, collection: str, records: Sequence[MemoryRecord]) -> list[str]:
         """Store records, replacing those of the same id, in one transaction; the ids come back.

@@ -251,6 +251,8 @@ def test_scan_is_newest_first_by_time_whatever_the_order_of_writing(store):
     assert store.scan("c", scope=ALICE, limit=0) == []
     with pytest.raises(InvalidInputError, match="limit is -1"):
         store.scan("c", scope=ALICE, limit=-1)
+    with pytest.raises(InvalidTypeError, match=r"limit is '2'.*a whole number or None"):
+        store.scan("c", scope=ALICE, limit="2")
 
 
 def test_records_of_one_time_are_scanned_in_the_order_of_writing_newest_first(store):

@@ -118,6 +118,89 @@ def test_a_path_that_can_not_be_opened_is_an_error_that_says_why(tmp_path, name)
         SqliteVectorStore(tmp_path / name)
 
 
+def delete(path):
+    path.unlink()
+
+
+def replace(path):
+    other = SqliteVectorStore(path.with_name("other.db"))
+    other.upsert("c", some(9))
+    other.close()
+    os.replace(other.path, path)
+
+
+def move(path):
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def move_folder(path):
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+USES = {
+    "upsert": lambda store: store.upsert("c", some(1)),
+    "delete": lambda store: store.delete("c", scope=EVERYONE),
+    "search": lambda store: store.search("c", np.ones(16), scope=EVERYONE),
+    "scan": lambda store: store.scan("c", scope=EVERYONE),
+    "count": lambda store: store.count("c", scope=EVERYONE),
+    "info": lambda store: store.info("c"),
+}
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """An open store with three records, in a folder of its own."""
+    (tmp_path / "shelf").mkdir()
+    store = SqliteVectorStore(tmp_path / "shelf" / "memory.db")
+    store.upsert("c", some(3))
+    return store
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file from being deleted")
+@pytest.mark.parametrize("lose", [delete, replace, move, move_folder])
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_file_that_is_gone_under_an_open_store_is_noticed_at_the_next_use(opened, use, lose):
+    lose(opened.path)
+    for _ in range(2):
+        with pytest.raises(
+            MemlabError, match=r"memory\.db was deleted, moved or replaced.*put the file back, or close"
+        ):
+            use(opened)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file from being deleted")
+def test_a_file_that_is_put_back_is_used_again(opened):
+    away = opened.path.with_name("away.db")
+    opened.path.rename(away)
+    with pytest.raises(MemlabError, match="put the file back"):
+        opened.upsert("c", some(1))
+    away.rename(opened.path)
+    opened.upsert("c", some(1))
+    assert opened.count("c", scope=EVERYONE) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps an open file from being deleted")
+@pytest.mark.parametrize(("lose", "left"), [(delete, 0), (replace, 9)])
+def test_closed_after_a_loss_a_store_uses_what_is_at_its_path(opened, lose, left):
+    lose(opened.path)
+    opened.close()
+    for end in ("-wal", "-shm"):  # SQLite would take them for those of the new file
+        opened.path.with_name(f"memory.db{end}").unlink(missing_ok=True)
+    assert opened.count("c", scope=EVERYONE) == len(opened.scan("c", scope=EVERYONE)) == left
+    opened.upsert("c", some(1))
+    assert SqliteVectorStore(opened.path).count("c", scope=EVERYONE) == left + 1
+
+
+def test_a_relative_path_outlives_a_change_of_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = SqliteVectorStore("memory.db")
+    store.upsert("c", some(3))
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    store.upsert("c", some(1))
+    assert store.count("c", scope=EVERYONE) == 4
+
+
 @pytest.fixture
 def open_folder():
     """A folder that every user may read; those of pytest are its own user's."""
