@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from memlab.errors import ConfigurationError
 from memlab.settings import Lab, Settings, find_dotenv, read_settings
+from memlab.settings_values import is_placeholder
 
 Level = Literal["ok", "warn", "error"]
 Findings = Iterator["Finding"]
@@ -212,10 +213,13 @@ def check_key(settings: Settings | None, environ: Mapping[str, str], dotenv: Map
     if not key:
         yield Finding("ok", "no API key: offline needs none" if offline else "no API key: the endpoint may want one")
         return
+    level: Level = "warn" if offline else "error"
+    if is_placeholder(key):
+        yield Finding(level, f"the API key in {where} is a placeholder", "fill in your own key, or remove it there")
+        return
     spends = ": offline it spends nothing" if offline else ""
     yield Finding("ok", f"an API key is set in {where}{spends}")
     if flaws := _flaws(key):
-        level: Level = "warn" if offline else "error"
         yield Finding(level, f"the API key in {where} holds {flaws}", "copy the key again, the bare key alone")
 
 

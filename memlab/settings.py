@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memlab import prices
+from memlab.checks import check_type
 from memlab.errors import ConfigurationError
 from memlab.messages import clean_text
+from memlab.settings_values import PLACEHOLDER, is_placeholder, read_api_key, read_base_url, read_dimensions
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -75,9 +77,9 @@ def read_settings(environ: Mapping[str, str], dotenv: Mapping[str, str], mode: s
         why,
         found["model"] or LIVE_MODEL,
         found["embedding_model"] or LIVE_EMBEDDING_MODEL,
-        _dimensions(found["dimensions"]),
-        _base_url(found["base_url"]),
-        _api_key(found["api_key"], found["base_url"]),
+        read_dimensions(found["dimensions"]),
+        read_base_url(found["base_url"]),
+        read_api_key(found["api_key"], found["base_url"]),
     )
 
 
@@ -95,41 +97,12 @@ def _mode(asked: str | None, named: str | None, dotenv: Mapping[str, str]) -> tu
             raise ConfigurationError(f"the mode is {mode!r}; it must be 'offline' or 'live'")
         return mode.lower() == "offline", where
     naming = [n for n in ("OPENAI_API_KEY", "API_KEY", "OPENAI_BASE_URL", "OPENAI_URL") if dotenv.get(n, "").strip()]
+    real = [n for n in naming if not (n.endswith("KEY") and is_placeholder(dotenv[n]))]
+    if real:
+        return False, f".env names {real[0]}"
     if naming:
-        return False, f".env names {naming[0]}"
+        raise ConfigurationError(PLACEHOLDER)
     return True, "neither MEMLAB_MODE nor a .env file asks for live"
-
-
-def _dimensions(value: str | None) -> int | None:
-    if value is None:
-        return None
-    if not value.isdecimal() or int(value) < 1:
-        raise ConfigurationError(f"MEMLAB_EMBEDDING_DIMENSIONS is {value!r}; it must be a whole number like 2048")
-    return int(value)
-
-
-def _base_url(value: str | None) -> str | None:
-    if value is None:
-        return None
-    if not value.startswith(("http://", "https://")):
-        raise ConfigurationError("the base URL must begin with http:// or https://, like https://host/v1")
-    for ending in ("/chat/completions", "/embeddings", "/responses"):
-        if value.rstrip("/").endswith(ending):
-            raise ConfigurationError(f"the base URL ends in {ending}; leave that out, the client adds it")
-    return value.rstrip("/")
-
-
-def _api_key(key: str | None, base_url: str | None) -> str:
-    if key is None and base_url is None:
-        raise ConfigurationError(
-            "live needs a key or a URL: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own; "
-            "MEMLAB_MODE=offline goes without"
-        )
-    if key is not None and not all("!" <= character <= "~" for character in key):
-        raise ConfigurationError(
-            "the API key holds a space or a character that is not ASCII; copy it again, without quotes"
-        )
-    return key or "none"  # a server of one's own mostly wants no key, but the client insists on one
 
 
 class Lab:
@@ -305,6 +278,10 @@ def connect(
     model, embedding_model, dimensions : instead of the mode's own, such as "classroom-8k".
     """
     global _current
+    check_type("mode", mode, str, None, what="'offline', 'live' or None")
+    check_type("model", model, str, None)
+    check_type("embedding_model", embedding_model, str, None)
+    check_type("dimensions", dimensions, int, None)
     given = {"model": model, "embedding_model": embedding_model, "dimensions": dimensions}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if _current is None or chosen or mode:

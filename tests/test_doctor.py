@@ -75,6 +75,16 @@ def test_a_flawed_key_is_an_error_live_and_a_warning_offline(key, flaw):
     assert [(f.level, flaw in f.what) for f in live] == [("error", True)]
 
 
+@pytest.mark.parametrize("key", ["your-key-here", "sk-...", "<key>"])
+def test_a_placeholder_for_a_key_in_dotenv_is_an_error_with_its_remedy(key):
+    found = [f for f in look({}, {"API_KEY": key}) if f.level == "error"]
+    assert all("placeholder" in finding.what and finding.remedy for finding in found)
+    assert [f.what for f in found if "in .env is" in f.what] == ["the API key in .env is a placeholder"]
+    assert key not in " ".join(finding.what + finding.remedy for finding in found)
+    offline = [f for f in look({"OPENAI_API_KEY": key}) if "placeholder" in f.what]
+    assert [finding.level for finding in offline] == ["warn"]
+
+
 @pytest.mark.parametrize(
     "environ",
     [

@@ -22,7 +22,7 @@ LEVELS = [
     "stores",
     "providers",
     "turn agent",
-    "clients interop settings",
+    "clients interop settings settings_values",
     "experiments",
     "show",
     "console doctor tour console_chat console_sweep cli",

@@ -1,11 +1,14 @@
 """Offline or live, and why. Live only when asked for: a key that merely lies in the environment spends nothing."""
 
 import asyncio
+import io
+from pathlib import Path
 
 import numpy as np
 import pytest
+from dotenv import dotenv_values
 
-from memlab import ConfigurationError, InvalidInputError, connect
+from memlab import ConfigurationError, InvalidInputError, InvalidTypeError, connect
 from memlab.settings import Lab, load_dotenv, read_settings
 
 KEY = "sk-secret-0123456789"
@@ -116,6 +119,48 @@ def test_a_bad_value_is_an_error_with_its_remedy_and_never_the_key(environ, name
     assert environ.get("OPENAI_API_KEY", "sk-")[3:] not in str(refused.value) or "OPENAI_API_KEY" not in environ
 
 
+PLACEHOLDERS = [
+    "your-key-here", "YOUR_API_KEY", "your_openai_api_key_here", "your key", "YOURKEY", "sk-your-key",
+    "put-your-key-here",
+    "<key>", "<your key>", "[KEY]", "${OPENAI_API_KEY}", "sk-...", "sk-…", "sk-proj-...", "sk-****", "sk-xxxxxxxx",
+    "xxxxxxxxxxxx", "OPENAI_API_KEY", "api-key", "key-here", "changeme", "replace-me", "placeholder", '"<key>"',
+]  # fmt: skip
+REAL = [KEY, "none", "EMPTY", "ollama", "lm-studio", "x", "key", "dummy", "test", "sk-no-key-required", "sk-yourselfX9"]
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "API_KEY"])
+@pytest.mark.parametrize("key", PLACEHOLDERS)
+def test_a_placeholder_for_a_key_is_refused_and_never_means_live(name, key):
+    for environ in ({}, {"OPENAI_API_KEY": KEY}):  # a key that merely lies in the environment spends nothing
+        with pytest.raises(ConfigurationError, match=r"placeholder.*fill in.*remove its line from \.env"):
+            read_settings(environ, {name: key})
+    with pytest.raises(ConfigurationError, match="placeholder"):
+        read_settings({"MEMLAB_MODE": "live"}, {name: key})
+    with pytest.raises(ConfigurationError, match="placeholder"):
+        read_settings({"MEMLAB_MODE": "live", "OPENAI_API_KEY": key}, {})
+    with pytest.raises(ConfigurationError, match="placeholder"):
+        read_settings({}, {name: key, "OPENAI_URL": URL})
+    assert read_settings({"MEMLAB_MODE": "offline"}, {name: key}).offline
+    assert read_settings({"OPENAI_API_KEY": key}, {}).offline
+
+
+@pytest.mark.parametrize("key", REAL)
+def test_a_key_that_a_server_may_have_is_no_placeholder(key):
+    assert read_settings({}, {"API_KEY": key, "OPENAI_URL": URL}).api_key == key
+
+
+def test_a_real_key_in_the_environment_wins_where_a_url_asks_for_live():
+    settings = read_settings({"OPENAI_API_KEY": KEY}, {"API_KEY": "<key>", "OPENAI_URL": URL})
+    assert (settings.api_key, settings.why) == (KEY, ".env names OPENAI_URL")
+
+
+def test_the_key_lines_of_the_example_file_spend_nothing():
+    example = Path(__file__).parents[1].joinpath(".env.example").read_text(encoding="utf-8")
+    for line in [line[1:] for line in example.splitlines() if line.startswith(("#OPENAI_API_KEY", "#API_KEY"))]:
+        values = {name: value for name, value in dotenv_values(stream=io.StringIO(line)).items() if value}
+        assert read_settings({"OPENAI_API_KEY": KEY}, values).offline
+
+
 # --- the .env file ---
 
 
@@ -136,6 +181,23 @@ def test_a_dotenv_file_that_is_not_utf8_is_an_error_that_says_so(tmp_path):
 
 
 # --- connect ---
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "remedy"),
+    [
+        ("mode", 5, "'offline', 'live' or None"),
+        ("mode", 0, "'offline', 'live' or None"),
+        ("mode", True, "'offline', 'live' or None"),
+        ("model", 5, "a string or None"),
+        ("embedding_model", ["a"], "a string or None"),
+        ("dimensions", "512", "a whole number or None"),
+        ("dimensions", True, "a whole number or None"),
+    ],
+)
+def test_connect_refuses_another_type_and_says_what_to_pass(argument, value, remedy):
+    with pytest.raises(InvalidTypeError, match=f"{argument} is .*pass {remedy}"):
+        connect(**{argument: value})
 
 
 def test_connect_makes_one_connection_and_arguments_make_a_new_one():
