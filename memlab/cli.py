@@ -1,4 +1,4 @@
-"""The command `memlab`: tour, chat, sweep, lab, serve, doctor."""
+"""The command `memlab`: tour, chat, sweep, orders, lab, serve, doctor."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memlab import __version__, assets
-from memlab.console import console, in_words, show, styled
+from memlab import __version__, assets, console_orders
+from memlab.console import HelpFormatter, console, in_words, show, styled
 from memlab.errors import ConfigurationError, InvalidInputError, MemlabError
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130  # exit codes; 0 is success
@@ -68,8 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def add(name: str, text: str) -> argparse.ArgumentParser:
-        formatter = argparse.ArgumentDefaultsHelpFormatter
-        return commands.add_parser(name, help=text, description=text, parents=[common], formatter_class=formatter)
+        return commands.add_parser(name, help=text, description=text, parents=[common], formatter_class=HelpFormatter)
 
     add("tour", "the story of lessons 1 to 7 in the terminal, every claim checked")
     chat = add("chat", "talk to the model, and see what each turn sends and costs")
@@ -79,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     chat.add_argument("--threshold", type=float, default=0.3, help="vector: the lowest cosine similarity")
     sweep = add("sweep", "how retrieval does over top-k, threshold and ranking, on labelled conversations")
     _add_sweep(sweep)
+    orders = add("orders", "the agent that repeats its orders: every strategy against it, measured")
+    console_orders.add_options(orders)
     lab = add("lab", "open JupyterLab on the lessons")
     lab.add_argument("--no-browser", action="store_true", help="only print the address")
     lab.add_argument("--port", type=int, help="where to listen; by default a free port from 8888")
@@ -167,8 +168,7 @@ def _serve(given: argparse.Namespace) -> int:
 def _check_serving(host: str, port: int, key: str | None) -> None:
     from memlab.doctor import is_loopback
 
-    if not 0 <= port <= 65535:
-        raise InvalidInputError(f"the port is {port}; it must be from 0 to 65535")
+    _check_port(port)
     if key is not None and (not key.strip() or not key.isascii() or any(char.isspace() for char in key)):
         raise InvalidInputError("the API key must be ASCII without white space; leave it out to serve without a key")
     if key is None and not is_loopback(host):
@@ -176,6 +176,11 @@ def _check_serving(host: str, port: int, key: str | None) -> None:
             f"{host} can be reached from other machines: add --api-key KEY or set MEMLAB_SERVE_KEY, "
             "or stay with --host 127.0.0.1"
         )
+
+
+def _check_port(port: int) -> None:
+    if not 0 <= port <= 65535:
+        raise InvalidInputError(f"the port is {port}; it must be from 0 to 65535, where 0 takes a free one")
 
 
 def _how_to_reach(url: str, key: str | None) -> str:
@@ -204,6 +209,8 @@ def _request_counts(counts: Mapping[str, int]) -> str:
 
 
 def _lab(given: argparse.Namespace) -> int:
+    if given.port is not None:
+        _check_port(given.port)
     folder = _learners_copy(assets.notebooks_path(), Path.cwd() / "memlab-notebooks")
     lessons = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
     if not lessons:
@@ -273,7 +280,19 @@ def _sweep(given: argparse.Namespace) -> int:
     return run(given, console())
 
 
-_COMMANDS = {"tour": _tour, "chat": _chat, "sweep": _sweep, "lab": _lab, "serve": _serve, "doctor": _doctor}
+def _orders(given: argparse.Namespace) -> int:
+    return console_orders.run(given, console())
+
+
+_COMMANDS = {
+    "tour": _tour,
+    "chat": _chat,
+    "sweep": _sweep,
+    "orders": _orders,
+    "lab": _lab,
+    "serve": _serve,
+    "doctor": _doctor,
+}
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ LEVELS = [
     "clients interop settings settings_values",
     "experiments",
     "show",
-    "console doctor tour console_chat console_sweep cli",
+    "console doctor tour console_chat console_orders console_sweep cli",
 ]
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names.split()}
 

@@ -160,7 +160,7 @@ class ChatHistoryMemoryProvider(ContextProvider):
     def _loaded_ids(self, context: SessionContext, scopes: State) -> set[str]:
         history = [m for m in context.get_messages() if m.source.kind == "history" and m.message_id]
         loaded = turns_of(history) if self.options.store_turns_as_one else [[m] for m in history]
-        return {_record_id(scopes, *messages) for messages in loaded}
+        return {self._record_id(scopes, *messages) for messages in loaded}
 
     def _as_text(self, hits: Sequence[Hit]) -> str:
         lines = [self._line(hit.record) for hit in hits]
@@ -180,11 +180,20 @@ class ChatHistoryMemoryProvider(ContextProvider):
         now, scope = self.options.clock(), scopes.storage_scope
         if self.options.store_turns_as_one and said:
             text = "\n".join(message.text for message in said)
-            return [MemoryRecord(text, "turn", scope, created_at=now, id=_record_id(scopes, *said))]
+            return [MemoryRecord(text, "turn", scope, created_at=now, id=self._record_id(scopes, *said))]
         return [
-            MemoryRecord(m.text, m.role, scope, created_at=now, id=_record_id(scopes, m), author=m.author_name)
+            MemoryRecord(m.text, m.role, scope, created_at=now, id=self._record_id(scopes, m), author=m.author_name)
             for m in said
         ]
+
+    def _record_id(self, scopes: State, *messages: Message) -> str:
+        """The same message in the same scope has the same id; two users whose messages share an id do not collide.
+
+        Under `deduplicate` the same text has the same id, so that it replaces what it repeats.
+        """
+        known: list[Any] = [[m.role, m.text] if self.options.deduplicate else m.message_id for m in messages]
+        ids = [each or uuid.uuid4().hex for each in known]
+        return uuid.uuid5(_NAMESPACE, json.dumps([scopes.storage_scope.set_fields(), ids])).hex
 
     async def _store(self, records: list[MemoryRecord], context: SessionContext) -> None:
         if not records:
@@ -244,9 +253,3 @@ def _history_comes_later(agent: Agent, memory: ContextProvider) -> bool:
     providers = list(getattr(agent, "context_providers", None) or [])
     later = providers[providers.index(memory) + 1 :] if memory in providers else []
     return any(isinstance(provider, HistoryProvider) and provider.load_messages for provider in later)
-
-
-def _record_id(scopes: State, *messages: Message) -> str:
-    """The same message in the same scope has the same id; two users whose messages share an id do not collide."""
-    ids = [message.message_id or uuid.uuid4().hex for message in messages]
-    return uuid.uuid5(_NAMESPACE, json.dumps([scopes.storage_scope.set_fields(), ids])).hex

@@ -126,7 +126,7 @@ def _second_person(sentence: str, speaker: str, lang: str) -> list[Fact]:
             name = trim(sentence[vocative.start("v") : vocative.end("v")])
             return [Fact("name", name, say=rules.SAY["name"], lang=lang)]
         swapped = rules.second_to_first(sentence)
-    return [fact for clause in clauses(swapped, lang)[0] for fact in read_clause(clause, lang)] if swapped else []
+    return [fact for clause in clauses(swapped, lang, "")[0] for fact in read_clause(clause, lang)] if swapped else []
 
 
 def clauses(sentence: str, lang: str, subject: str | None = None) -> tuple[list[str], str]:

@@ -101,14 +101,26 @@ def _first_calls(conversation: Conversation, menu_tool: Tool | None, place_tool:
     searched = search_tool.call_search(conversation) if needs else None
     if searched is not None:
         return searched
-    log = next((tool for tool in conversation.tools if is_log(tool.name, tool.description) and not tool.required), None)
+    log = next((tool for tool in conversation.tools if is_log(tool.name, tool.description) and _fillable(tool)), None)
     calls = [
-        Call(tool.name, {}) for tool in (log, menu_tool) if tool is not None and not _called(conversation, tool.name)
+        Call(tool.name, _filled(tool, conversation.question))
+        for tool in (log, menu_tool)
+        if tool is not None and not _called(conversation, tool.name)
     ]
     if not calls:
         return Turn(SAY[conversation.lang]["no_menu"], skill="order")
     single = conversation.request.get("parallel_tool_calls") is False
     return Turn(None, tuple(calls[:1] if single else calls), skill="order")
+
+
+def _fillable(tool: Tool) -> bool:
+    return not tool.required or search_tool.parameter(tool) is not None
+
+
+def _filled(tool: Tool, question: str) -> dict[str, Any]:
+    """Arguments of a tool that looks something up: none, or the question where it wants one text."""
+    name = search_tool.parameter(tool)
+    return {name: question} if name else {}
 
 
 def _called(conversation: Conversation, name: str) -> bool:

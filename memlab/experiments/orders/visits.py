@@ -1,0 +1,204 @@
+"""Visits through the real pipeline: request, memory, tool loop, order; after each, chats about other things."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from memlab.agent import Agent
+from memlab.errors import MemlabError
+from memlab.experiments.orders.strategies import Shop, Strategy
+from memlab.experiments.takeout import Kitchen
+from memlab.messages import Message, new_id
+from memlab.providers.base import SessionContext
+from memlab.response import AgentResponse, ChatClient
+from memlab.session import AgentSession
+from memlab.stores.base import Embeds, MemoryRecord, MemoryScope
+from memlab.stores.in_memory import InMemoryVectorStore
+from memlab.trace import Search, Trace
+
+DishSet = frozenset[str]
+
+
+class SimulatedClock:
+    """A time that moves only when it is told to, so that a month of visits runs in seconds.
+
+    >>> clock = SimulatedClock()
+    >>> clock.forward(days=1)
+    >>> clock()
+    datetime.datetime(2026, 1, 2, 12, 0, tzinfo=datetime.timezone.utc)
+    """
+
+    def __init__(self, start: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)) -> None:
+        self.now = start
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **spans: float) -> None:
+        """Move on by a `timedelta(**spans)`."""
+        self.now += timedelta(**spans)
+
+
+@dataclass(frozen=True)
+class Customer:
+    """Who comes, and what they say: the first request states taste and constraints, the later ones do not."""
+
+    id: str
+    first_request: str
+    request: str
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One visit: the request, the trace of the run (None if it failed) and what was ordered.
+
+    `order` maps dish ids to quantities, all orders of the visit together. An order counts once it was placed, even if
+    the run failed after it: `error` then names the kind of failure. `previous` holds the earlier orders, the latest
+    first; visits without an order left out. `stored` are all records of the user when the visit began.
+    """
+
+    number: int
+    customer: Customer
+    request: str
+    order: dict[str, int]
+    previous: tuple[DishSet, ...]
+    kitchen: Kitchen
+    response: AgentResponse | None = None
+    error: str = ""
+    stored: Sequence[MemoryRecord] = field(default=(), repr=False)
+
+    @property
+    def dishes(self) -> DishSet:
+        """The canonical ids of the dishes that were ordered."""
+        return frozenset(self.order)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of the run; an empty one if it failed."""
+        return self.response.trace if self.response else Trace()
+
+    @property
+    def prompt(self) -> Sequence[Message]:
+        """The messages that the model had when it decided on the order: those of the request before the order."""
+        before = [call for call in self.trace.calls if not _places_order(call.messages[self._sent :])]
+        return before[-1].messages if before else []
+
+    @property
+    def _sent(self) -> int:
+        return len(self.trace.sent)
+
+    @property
+    def searches(self) -> list[Search]:
+        """What the memory searched."""
+        return self.trace.searches
+
+    @property
+    def retrieved(self) -> list[MemoryRecord]:
+        """The records that the searches kept, best first, a search after the other."""
+        return [search.candidates[place] for search in self.searches for place in search.kept]
+
+
+def _places_order(messages: Sequence[Message]) -> bool:
+    return any(call.name == "PlaceOrder" for message in messages for call in message.tool_calls)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One visit to come: who, with which request, and the exchanges (said, answered) that follow it."""
+
+    customer: Customer
+    request: str
+    chats: Sequence[tuple[str, str]] = ()
+
+
+def steps_of(customer: Customer, chats: Sequence[Sequence[tuple[str, str]]]) -> list[Step]:
+    """A visit for each entry of `chats`, the exchanges that follow it."""
+    requests = [customer.first_request, *[customer.request] * (len(chats) - 1)]
+    return [Step(customer, *pair) for pair in zip(requests, chats, strict=True)]
+
+
+async def walk(
+    steps: Sequence[Step],
+    strategy: Strategy,
+    kitchen: Kitchen,
+    client: ChatClient,
+    embedder: Embeds,
+    dimensions: int,
+    seed_of: Callable[[int], int] | None = None,
+    keep_records: bool = False,
+) -> AsyncIterator[Visit]:
+    """The visits, one a day, each followed by its chats; all customers share one agent and one store.
+
+    Parameters
+    ----------
+    kitchen : one without orders; `logs_orders` is set as the strategy wants it.
+    client, embedder, dimensions : the model, and what makes the vectors of the memories.
+    seed_of : the seed of a visit, by its number; it breaks ties in the classroom model. None for none.
+    keep_records : keep what was stored before each visit, to explain a repeat.
+
+    Chats go through the storing of the providers as a run's exchange does; no model is called for them.
+    """
+    kitchen.logs_orders = strategy.logs_orders
+    clock, store = SimulatedClock(), InMemoryVectorStore(embedder)
+    providers = strategy.providers(Shop(kitchen, store, dimensions, clock))
+    agent = kitchen.agent(client, providers)
+    going_on: dict[str, AgentSession] = {}
+    previous: dict[str, tuple[DishSet, ...]] = {}
+    for number, step in enumerate(steps, start=1):
+        who = step.customer.id
+        session = _session(agent, who)
+        if strategy.one_session:
+            session = going_on.setdefault(who, session)
+        before, stored = len(kitchen.orders), _all_records(store, who) if keep_records else ()
+        response, error = None, ""
+        try:
+            options = {"seed": seed_of(number)} if seed_of else {}
+            response = await agent.run(step.request, session=session, options=options)
+        except Exception as failure:  # noqa: BLE001 - an endpoint may fail in any way, and the visit counts
+            error = type(failure).__name__
+        order, past = _together(kitchen.orders[before:]), previous.get(who, ())
+        yield Visit(number, step.customer, step.request, order, past, kitchen, response, error, stored)
+        previous[who] = (frozenset(order), *past) if order else past
+        clock.forward(hours=1)
+        later = going_on.get(who) or _session(agent, who)
+        for said, answered in step.chats:
+            clock.forward(minutes=1)
+            await store_exchange(agent, later, said, answered)
+        clock.forward(hours=23, minutes=-len(step.chats))
+
+
+def _session(agent: Agent, user_id: str) -> AgentSession:
+    session = agent.create_session()
+    session.state["user_id"] = user_id
+    return session
+
+
+def _together(orders: Sequence[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for order in orders:
+        for dish, count in order.items():
+            total[dish] = total.get(dish, 0) + count
+    return total
+
+
+def _all_records(store: InMemoryVectorStore, user_id: str) -> list[MemoryRecord]:
+    scope = MemoryScope(user_id=user_id)
+    return [record for name in ("chat_history_memory", "orders") for record in store.scan(name, scope=scope)]
+
+
+async def store_exchange(agent: Agent, session: AgentSession, said: str, answered: str) -> None:
+    """Let the agent's providers store an exchange as if a run had just ended with it. No model is called.
+
+    Raises MemlabError when a provider failed to store it.
+    """
+    answer = Message("assistant", answered, message_id=new_id(), author_name=agent.name)
+    context = SessionContext(
+        [Message("user", said, message_id=new_id())], session_id=session.session_id, response=AgentResponse([answer])
+    )
+    for provider in reversed(agent.context_providers):
+        state = session.state.setdefault(provider.source_id, {})
+        await provider.after_run(agent=agent, session=session, context=context, state=state)
+    if context.trace.failures:
+        raise MemlabError(f"an exchange could not be stored: {context.trace.failures[0]}")
