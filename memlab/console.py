@@ -1,7 +1,8 @@
-"""What the commands share: a console, styled text, and errors in words."""
+"""What the commands share: a console, styled text, help, and errors in words."""
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 from memlab.errors import MemlabError
@@ -9,6 +10,14 @@ from memlab.errors import MemlabError
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Adds to each option's help what it is by default, where it is something."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        nothing = action.default is None or action.default is False
+        return action.help if nothing else super()._get_help_string(action)
 
 
 def console() -> Console:

@@ -58,6 +58,21 @@ def test_alone_it_prints_help(capsys):
     assert listed == ["tour", "chat", "sweep", "lab", "serve", "doctor"]
 
 
+@pytest.mark.parametrize("command", cli._COMMANDS)
+def test_the_help_of_a_command_names_no_default_that_is_none(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main([command, "--help"])
+    said = capsys.readouterr().out
+    assert "default: None" not in said
+    assert "default: False" not in said
+
+
+def test_help_names_the_defaults_that_are_something(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["serve", "--help"])
+    assert "(default: 8765)" in capsys.readouterr().out
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit, match="0"):
         cli.main(["--version"])
@@ -248,6 +263,13 @@ def test_lab_opens_the_lessons_of_the_clone_and_asks_nobody_else(run, fake_jupyt
     assert "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate" in lines
     assert "--LabApp.extension_manager=readonly" in lines
     assert any(line.startswith("--LabApp.default_url=/lab/tree/00_") for line in lines)
+
+
+@pytest.mark.parametrize("port", ["99999", "65536", "-1"])
+def test_lab_refuses_a_port_that_is_none(run, fake_jupyter, port):
+    assert f"the port is {port}; it must be from 0 to 65535" in complaint(
+        run("lab", f"--port={port}", PYTHONPATH=fake_jupyter)
+    )
 
 
 def test_lab_from_a_wheel_copies_the_lessons_and_spares_the_learners(run, fake_jupyter, tmp_path):
