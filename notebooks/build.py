@@ -24,10 +24,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import jupytext
-import nbformat
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+try:
+    import jupytext
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+except ModuleNotFoundError as missing:
+    sys.exit(f'{missing.name} is not installed; run: {sys.executable} -m pip install -c constraints.txt -e ".[tests]"')
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -20,21 +20,30 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from rich.console import Console
-from rich.table import Table
-from threadpoolctl import threadpool_info, threadpool_limits
-
 sys.path.insert(0, str(Path(__file__).parent))
 
-from measure import Row, interleaved
-from memory import memories
-from stores import stores
-from sweep import sweeps
 
-from memlab import EVERYONE, InMemoryVectorStore, MemoryRecord, MemoryScope, Message
-from memlab.messages import to_wire
-from memlab.settings import Lab, read_settings
+def not_installed(missing: ModuleNotFoundError) -> SystemExit:
+    """What to run where a package of the tests is missing."""
+    command = f'{sys.executable} -m pip install -c constraints.txt -e ".[tests]"'
+    return SystemExit(f"{missing.name} is not installed; run: {command}")
+
+
+try:
+    import numpy as np
+    from measure import Row, interleaved
+    from memory import memories
+    from rich.console import Console
+    from rich.table import Table
+    from stores import stores
+    from sweep import sweeps
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    from memlab import EVERYONE, InMemoryVectorStore, MemoryRecord, MemoryScope, Message
+    from memlab.messages import to_wire
+    from memlab.settings import Lab, read_settings
+except ModuleNotFoundError as missing:
+    raise not_installed(missing) from None
 
 DIMENSIONS, TOP_K = 512, 6
 
@@ -179,7 +188,10 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="exit with 1 when an aim is missed")
     parser.add_argument("--only", choices=PARTS, help="measure one part")
     given = parser.parse_args()
-    rows = asyncio.run(measure([given.only] if given.only else list(PARTS)))
+    try:
+        rows = asyncio.run(measure([given.only] if given.only else list(PARTS)))
+    except ModuleNotFoundError as missing:
+        raise not_installed(missing) from None
     table = Table(title=f"{os.cpu_count()} CPUs, by default {threads_in_use()}")
     for heading in ("what", "ours", "against", "reference", "ratio", "aim", ""):
         table.add_column(heading, justify="right" if heading in ("ours", "reference", "ratio") else "left")
