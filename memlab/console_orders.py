@@ -89,11 +89,11 @@ def _list(screen: Console) -> None:
 
 
 def _draw(frame: pd.DataFrame, folder: Path) -> Path:
-    from memlab.show.orders import plot_repeat_pareto
+    from memlab import show as figures
     from memlab.show.style import png
 
     path = folder / "pareto.png"
-    path.write_bytes(png(plot_repeat_pareto(frame)))
+    path.write_bytes(png(figures.plot_repeat_pareto(frame)))
     return path
 
 
@@ -125,13 +125,9 @@ def _print_table(frame: pd.DataFrame, screen: Console) -> None:
             _whole(row["memory_tokens"]),
         )
     screen.print(table)
-    cells = frame[["language", "chat_turns"]].drop_duplicates()
-    show(
-        screen,
-        styled(
-            f"\n{len(frame):,} visits; means over {len(cells)} settings of language and chats, intervals over users."
-        ),
-    )
+    cells = len(frame[["language", "chat_turns"]].drop_duplicates())
+    settings = f"{cells} setting{'' if cells == 1 else 's'} of language and chats"
+    show(screen, styled(f"\n{len(frame):,} visits; means over {settings}, intervals over users."))
 
 
 def _share(value: float) -> str:

@@ -192,12 +192,12 @@ def replay(
     return run_sync(_visits(part, lab or connect(), keep_records=True))
 
 
-async def _visits(part: Part, lab: Lab, keep_records: bool = False) -> list[Visit]:
+async def _visits(part: Part, lab: Lab, keep_records: bool = False, all_chats: bool = False) -> list[Visit]:
     strategy = STRATEGIES[part.strategy] if isinstance(part.strategy, str) else part.strategy
     kitchen, embedder = open_kitchen(part.language, part.menu), _remembering(lab)
     customer = Customer(part.user.id, part.user.first_request(part.language), kitchen.texts["request"])
-    exchanges = load_chats(part.language) if lab.offline else [each for after in part.chats for each in after]
-    embedder.prepare([text for exchange in exchanges for text in exchange])  # offline always the same batch
+    exchanges = load_chats(part.language) if all_chats else [each for after in part.chats for each in after]
+    embedder.prepare([text for exchange in exchanges for text in exchange])
 
     def seed_of(visit: int) -> int:
         return 1000 * part.seed + visit if part.fresh_ties else part.seed
@@ -228,7 +228,8 @@ def _run(part: Part, live: Lab | None) -> list[dict[str, Any]]:
     }
     if part.name in CONTROLS:
         return [{**head, "visit": n, **row} for n, row in enumerate(_control(part), start=1)]
-    visits = run_sync(_visits(part, live or _offline_lab()))
+    # Offline all chats of the language are embedded in one batch, whichever part a process begins with.
+    visits = run_sync(_visits(part, live or _offline_lab(), all_chats=live is None))
     return [{**head, "visit": visit.number, **row_of(visit, part.user, part.language)} for visit in visits]
 
 

@@ -331,3 +331,38 @@ def test_the_embedder_of_these_tests_knows_related_texts():
     near, far = vectors[0] @ vectors[1], vectors[0] @ vectors[2]
     assert near > far
     assert COLLECTION == "chat_history_memory"
+
+
+# --- deduplicate ---
+
+
+@pytest.mark.parametrize("as_one", [False, True])
+async def test_deduplicate_stores_the_same_text_once_with_its_latest_time(as_one):
+    store, times = FaultyStore(), iter(NOON + timedelta(days=day) for day in range(9))
+    agent = remembering(
+        memory(store, deduplicate=True, store_turns_as_one=as_one, clock=lambda: next(times)),
+        ScriptedEndpoint(*["Noted."] * 3, "Sure.").client,
+    )
+    for text in ("order a pizza", "order a pizza", "hello", "order a pizza"):
+        await ask(agent, text)
+    turns = ["order a pizza\nNoted.", "hello\nNoted.", "order a pizza\nSure."]
+    assert sorted(texts(store)) == sorted(turns if as_one else ["order a pizza", "Noted.", "hello", "Sure."])
+    newest = next(record for record in records(store)[::-1] if record.text.startswith("order a pizza"))
+    assert newest.created_at == NOON + timedelta(days=3)
+
+
+async def test_deduplicate_keeps_users_and_roles_apart():
+    store = FaultyStore()
+    agent = remembering(memory(store, deduplicate=True), ScriptedEndpoint("hello", "hello").client)
+    await ask(agent, "hello", "alice")
+    await ask(agent, "hello", "bob")
+    assert [(r.text, r.role) for r in records(store, ALICE)] == [("hello", "user"), ("hello", "assistant")]
+    assert [(r.text, r.role) for r in records(store, BOB)] == [("hello", "user"), ("hello", "assistant")]
+
+
+async def test_without_deduplicate_the_same_words_said_twice_are_two_records():
+    store = FaultyStore()
+    agent = remembering(memory(store), ScriptedEndpoint("ok", "ok").client)
+    await ask(agent, "hello")
+    await ask(agent, "hello")
+    assert texts(store) == ["hello", "ok", "hello", "ok"]

@@ -25,7 +25,7 @@ def with_types(frame: pd.DataFrame) -> pd.DataFrame:
     kinds = dict.fromkeys(_TRUTHS, "boolean") | dict.fromkeys(_NUMBERS, "Int64")
     kinds |= {name: "Int64" for name in map(str, frame) if name.startswith("kept_")}
     typed = frame.astype({name: kind for name, kind in kinds.items() if name in frame})
-    return typed.assign(**{name: typed[name].fillna("") for name in _TEXTS if name in typed})
+    return typed.assign(**{name: typed[name].astype(object).fillna("").astype(str) for name in _TEXTS if name in typed})
 
 
 def write_visits(frame: pd.DataFrame, folder: str | Path) -> Path:

@@ -184,6 +184,20 @@ def test_preferences_and_last_orders_are_looked_up_first_when_tools_allow():
     assert set(ordered) == {"清蒸鲈鱼", "西芹百合"}
 
 
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [("GetLastOrders", "列出这位用户最近的订单，最新的在前"), ("recent_orders", "Lists this user's recent orders"), ("log", "Показывает последние заказы")],
+)  # fmt: skip
+def test_a_tool_that_lists_orders_may_want_a_question(name, description):
+    question = {"type": "object", "properties": {"userQuestion": {"type": "string"}}, "required": ["userQuestion"]}
+    log = function(name, description, question)
+    results = {name: "## 最近的订单\n番茄炒蛋×1, 清炒菜心×1"}
+    system = {"role": "system", "content": VARY}
+    ordered, _, called = play(system, user("帮我点一份外卖，不要辣"), tools=[*TOOLS, log], results=results)
+    assert called == [name, "GetMenu", "PlaceOrder"]
+    assert set(ordered) == {"清蒸鲈鱼", "西芹百合"}
+
+
 def test_menu_forms():
     objects = read_menu(
         '[{"name": "Soup", "kind": "veg", "spicy": true}, {"name": "Stew", "kind": "meat", "spicy": false}]'

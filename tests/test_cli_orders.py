@@ -1,0 +1,59 @@
+"""`memlab orders` in a terminal: a table, a file of visits, a picture."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memlab.cli import main
+from memlab.experiments.orders.results import FILE_NAME, read_visits
+from memlab.experiments.repeated_order import EVERYTHING
+
+SMALL = ["--users", "2", "--visits", "4", "--language", "zh", "--chat-turns", "1", "--jobs", "1"]
+
+
+def test_it_lists_the_strategies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["orders", "--list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in EVERYTHING)
+
+
+def test_it_prints_a_table_and_writes_visits_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["orders", "vector, top 3", "order log + tastes", "oracle", *SMALL, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "order log + tastes" in printed
+    assert "24 visits; means over 1 setting of language and chats" in printed
+    assert len(read_visits(tmp_path / FILE_NAME)) == 3 * 2 * 4
+    assert (tmp_path / "pareto.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pareto.png", FILE_NAME], "parts are gone when it ends"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["no such strategy"], "there is no strategy no such strategy; there are no memory"),
+        (["--language", "de"], "language is de"),
+        (["--chat-turns", "few"], "--chat-turns is 'few'; it takes whole numbers, as 3,12"),
+        (["--users", "99"], "regular users for 1 to 20"),
+        (["--jobs", "0"], "--jobs is 0"),
+    ],
+)
+def test_wrong_options_are_named(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["orders", *options, "--out", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_live_it_refuses_what_costs_more_than_the_limit(tmp_path: Path) -> None:
+    environment = os.environ | {"MEMLAB_MODE": "live", "OPENAI_API_KEY": "x", "MEMLAB_MODEL": "gpt-4o"}
+    command = [sys.executable, "-m", "memlab.cli", "orders", "vector, top 3", *SMALL, "--limit-usd", "0.0001"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path)], capture_output=True, text=True, env=environment, encoding="utf-8"
+    )
+    assert done.returncode == 2
+    assert "over limit_usd=0.0001" in done.stderr
+    assert "live with gpt-4o: about" in done.stdout
