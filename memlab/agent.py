@@ -15,7 +15,7 @@ from memlab.errors import InvalidInputError, InvalidTypeError
 from memlab.messages import Content, Message, as_messages, new_id
 from memlab.providers.base import ContextProvider
 from memlab.providers.history import HistoryProvider, InMemoryHistoryProvider
-from memlab.response import AgentResponse, AgentResponseUpdate, ChatClient, ResponseStream
+from memlab.response import AgentResponse, AgentResponseUpdate, ChatClient, ResponseStream, check_client
 from memlab.session import AgentSession
 from memlab.tools import as_tools
 from memlab.turn import Turn
@@ -59,7 +59,10 @@ class Agent:
         max_tool_rounds: int = 10,
         require_per_service_call_history_persistence: bool = False,
     ) -> None:
-        _check_types(client, id=id, name=name, description=description, instructions=instructions)
+        check_client(client)
+        texts = {"instructions": instructions, "id": id, "name": name, "description": description}
+        for argument, text in texts.items():
+            check_type(argument, text, str, None)
         check_type("default_options", default_options, Mapping, None)
         check_type("max_tool_rounds", max_tool_rounds, int)
         if placement not in ("after_input", "before_input"):
@@ -141,13 +144,6 @@ class Agent:
 async def _last(updates: AsyncIterator[AgentResponseUpdate | AgentResponse]) -> AgentResponse:
     final = [update async for update in updates if isinstance(update, AgentResponse)]
     return final[0]
-
-
-def _check_types(client: Any, **texts: Any) -> None:
-    if isinstance(client, type) or not callable(getattr(client, "complete", None)):
-        check_type("client", client, what="a chat client, such as OpenAIChatCompletionClient() or connect().chat")
-    for name, text in texts.items():
-        check_type(name, text, str, None)
 
 
 def _checked(given: Iterable[ContextProvider] | None) -> list[ContextProvider]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from memlab.checks import check_type
 from memlab.errors import MemlabError
 from memlab.markup import response_html
 from memlab.messages import Message, UsageDetails
@@ -32,6 +33,12 @@ class ChatClient(Protocol):
     ) -> AsyncIterator[str | ChatReply]:
         """Yield the pieces of the answer's text when streaming, and at last one `ChatReply`."""
         ...
+
+
+def check_client(client: Any) -> None:
+    """Refuse what is no `ChatClient`, now and not at the first request."""
+    if isinstance(client, type) or not callable(getattr(client, "complete", None)):
+        check_type("client", client, what="a chat client, such as OpenAIChatCompletionClient() or connect().chat")
 
 
 @dataclass(repr=False)

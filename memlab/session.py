@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError, InvalidTypeError
 from memlab.markup import session_html
 from memlab.messages import Message, clean_text
@@ -37,6 +38,7 @@ def register_state_type(
     the class needs `to_dict()` and `from_dict()`. Raises InvalidInputError when neither is there, or when the
     type id belongs to another class.
     """
+    check_type("cls", cls, type, what="the class, not an object of it")
     name = type_id or cls.__name__.lower()
     encode = encoder or getattr(cls, "to_dict", None)
     decode = decoder or getattr(cls, "from_dict", None)

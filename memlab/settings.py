@@ -159,6 +159,7 @@ class Lab:
         """An embedder for another model of the same endpoint."""
         from memlab.clients.embedder import OpenAIEmbedder
 
+        check_type("model", model, str)
         return OpenAIEmbedder(self.sync_client, model, dimensions)
 
     def cached_embedder(self, embedder: OpenAIEmbedder | None = None, path: str | Path | None = None) -> CachedEmbedder:
@@ -180,6 +181,7 @@ class Lab:
 
     def with_model(self, model: str) -> Lab:
         """The same connection and meter with another chat model."""
+        check_type("model", model, str)
         twin = copy.copy(self)
         twin.model = model
         twin.__dict__.pop("chat", None)

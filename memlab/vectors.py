@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from memlab.checks import check_type, fits
 from memlab.errors import InvalidInputError
 
 FloatArray = NDArray[np.floating[Any]]
@@ -138,9 +139,10 @@ def select_top_k(scores: FloatArray, top_k: int, threshold: float | None = None)
 
 
 def check_top_k(top_k: int, threshold: float | None = None) -> None:
-    """Refuse a top_k that is negative or no whole number, and a threshold that is NaN."""
-    if not isinstance(top_k, int | np.integer) or top_k < 0:
+    """Refuse a top_k that is negative or no whole number, and a threshold that is no number or NaN."""
+    if not fits(top_k, int) or top_k < 0:
         raise InvalidInputError(f"top_k is {top_k!r}; it must be a whole number, 0 or more")
+    check_type("threshold", threshold, float, None)
     if threshold is not None and math.isnan(threshold):
         raise InvalidInputError("threshold is NaN; it must be a number, or None for no threshold")
 

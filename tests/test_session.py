@@ -161,6 +161,12 @@ def test_a_damaged_session_is_refused_with_what_is_wrong(stored, named):
         AgentSession.from_dict(stored)
 
 
+@pytest.mark.parametrize("given", [5, "Order", Order("soup")])
+def test_a_state_type_is_a_class(given):
+    with pytest.raises(InvalidTypeError, match=r"cls is .*pass the class"):
+        register_state_type(given)
+
+
 @pytest.mark.parametrize("session_id", ["", "  ", 5])
 def test_a_bad_session_id_is_refused(session_id):
     with pytest.raises(InvalidInputError, match="session_id"):

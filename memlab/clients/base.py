@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlab import tokens
 from memlab.agent import Agent
+from memlab.checks import check_type
 from memlab.messages import Message, UsageDetails
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class OpenAIClientBase:
         base_url: str | None = None,
         client_of: Callable[[], AsyncOpenAI] | None = None,
     ) -> None:
+        check_type("model", model, str, None)
         if async_client is None and (api_key or base_url):
             from openai import AsyncOpenAI
 

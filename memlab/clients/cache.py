@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memlab.errors import InvalidTypeError, MemlabError
+from memlab.checks import check_type
+from memlab.errors import MemlabError
 from memlab.stores.base import Embeds, Vector
 
 _TABLE = """
@@ -73,8 +74,8 @@ class CachedEmbedder:
 
         Raises MemlabError when the file is no cache, or its vectors and those of the embedder differ in length.
         """
-        if isinstance(texts, str):
-            raise InvalidTypeError("embed takes a list of texts; write embed([text]) for one")
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            check_type("texts", texts, what="a list of texts: embed([text]) for one")
         wanted = list(dict.fromkeys(texts))
         if not wanted:
             return self.embedder.embed([], role=role)

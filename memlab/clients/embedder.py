@@ -6,12 +6,13 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memlab import tokens
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError, InvalidTypeError, MemlabError
 from memlab.messages import clean_text
 from memlab.stores.base import Vector
@@ -91,8 +92,8 @@ class OpenAIEmbedder:
         space, so that a batch never fails for it; a text over 8,191 tokens is cut there and counted.
         Raises InvalidTypeError for a single string, InvalidInputError for an unknown role.
         """
-        if isinstance(texts, str):
-            raise InvalidTypeError("embed takes a list of texts; write embed([text]) for one")
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            check_type("texts", texts, what="a list of texts: embed([text]) for one")
         if role not in _PREFIXES:
             raise InvalidInputError(f"role is {role!r}; it must be 'document' or 'query'")
         prepared = [self._prepare(text, role) for text in texts]

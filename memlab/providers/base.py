@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError
 from memlab.messages import Message, MessageSource, as_messages
 from memlab.session import AgentSession
@@ -41,6 +42,7 @@ class SessionContext:
 
     def extend_messages(self, source: str | ContextProvider, messages: Sequence[Message]) -> None:
         """Add copies of `messages`, stamped with their source. The caller's objects stay as they are."""
+        check_type("source", source, str, ContextProvider, what="the provider, or its source_id")
         source_id = source if isinstance(source, str) else source.source_id
         stamp = MessageSource(getattr(source, "message_kind", "provider"), source_id)
         stamped = [m if m.source == stamp else m.copy(source=stamp) for m in as_messages(messages)]
@@ -48,11 +50,14 @@ class SessionContext:
 
     def extend_instructions(self, source_id: str, instructions: str | Sequence[str]) -> None:
         """Add to the instructions of this run."""
-        self.instructions.extend([instructions] if isinstance(instructions, str) else instructions)
+        check_type("instructions", instructions, str, Iterable, what="a string or a list of strings")
+        for text in (texts := [instructions] if isinstance(instructions, str) else list(instructions)):
+            check_type("an instruction", text, str)
+        self.instructions.extend(texts)
 
     def extend_tools(self, source_id: str, tools: Sequence[Any]) -> None:
         """Offer more tools in this run."""
-        self.tools = as_tools([*self.tools, *tools])
+        self.tools = as_tools([*self.tools, *as_tools(tools)])
 
     def get_messages(
         self,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from memlab import tokens
+from memlab.checks import check_type, fits
 from memlab.errors import InvalidInputError
 from memlab.messages import Message, Text, ToolCall, to_wire
 
@@ -41,6 +42,7 @@ class TokenBudgetReducer:
 
     def __init__(self, max_tokens: int, model: str = tokens.DEFAULT_MODEL) -> None:
         self.max_tokens = _positive("max_tokens", max_tokens)
+        check_type("model", model, str)
         self.model = model
 
     async def reduce(self, messages: Sequence[Message]) -> list[Message]:
@@ -110,6 +112,6 @@ def _newest_within(messages: Sequence[Message], limit: int, size: Callable[[Mess
 
 
 def _positive(name: str, value: int) -> int:
-    if not isinstance(value, int) or value < 1:
+    if not fits(value, int) or value < 1:
         raise InvalidInputError(f"{name} is {value!r}; it must be a whole number of at least 1")
     return value

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError, MemlabError
 from memlab.messages import Message
 from memlab.providers.history import HistoryProvider
@@ -43,6 +44,7 @@ class SqliteHistoryProvider(HistoryProvider):
 
     def __init__(self, path: str | Path, source_id: str | None = None, **options: Any) -> None:
         super().__init__(source_id or self.DEFAULT_SOURCE_ID, **options)
+        check_type("path", path, str, Path, what="the path of a file")
         self.path = Path(path)
 
     async def get_messages(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError
 from memlab.messages import Message, new_id
 from memlab.providers.reducers import group_messages
-from memlab.response import ChatClient, ChatReply
+from memlab.response import ChatClient, ChatReply, check_client
 
 PROMPT = "Summarise the conversation below in a few sentences. Keep every fact that the user stated."
 
@@ -26,6 +27,10 @@ class SummaryReducer:
     """
 
     def __init__(self, client: ChatClient, max_messages: int = 20, keep: int = 6, prompt: str = PROMPT) -> None:
+        check_client(client)
+        check_type("max_messages", max_messages, int)
+        check_type("keep", keep, int)
+        check_type("prompt", prompt, str)
         if not 1 <= keep < max_messages:
             raise InvalidInputError(
                 f"keep is {keep} and max_messages {max_messages}; 1 <= keep < max_messages is needed"

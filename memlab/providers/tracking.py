@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from memlab.checks import check_type
 from memlab.messages import Message
 from memlab.providers.base import ContextProvider, SessionContext
 from memlab.providers.memory_text import messages_so_far
@@ -47,6 +48,7 @@ class MessageProvider(ContextProvider):
 
     def __init__(self, text: str, source_id: str = "message") -> None:
         super().__init__(source_id)
+        check_type("text", text, str)
         self.text = text
 
     async def before_run(

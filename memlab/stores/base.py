@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError, InvalidTypeError
 from memlab.messages import clean_text
 from memlab.trace import Trace
@@ -119,6 +120,11 @@ class MemoryRecord:
             raise InvalidInputError(f"text is {self.text!r}; a memory needs a text")
         if not isinstance(self.id, str) or not self.id.strip() or "\0" in self.id:
             raise InvalidInputError(f"id is {self.id!r:.80}; it must be a non-blank string without NUL")
+        check_type("scope", self.scope, MemoryScope)
+        check_type("created_at", self.created_at, datetime, what="a datetime, such as datetime.now(UTC)")
+        for name in ("role", "kind"):
+            check_type(name, getattr(self, name), str)
+        check_type("author", self.author, str, None)
         if self.created_at.tzinfo is None:
             raise InvalidInputError(f"created_at is {self.created_at}, a time without a zone; use datetime.now(UTC)")
         object.__setattr__(self, "id", clean_text(self.id))

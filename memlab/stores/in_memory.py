@@ -12,6 +12,7 @@ from memlab.ranking import needs_cosine, rank_candidates
 from memlab.stores.base import CollectionInfo, Embeds, Hit, MemoryRecord, SearchScope, Vector
 from memlab.stores.collection import Collection
 from memlab.stores.inputs import (
+    check_embedder,
     check_ids,
     check_limit,
     check_name,
@@ -44,6 +45,7 @@ class InMemoryVectorStore:
     """
 
     def __init__(self, embedder: Embeds | None = None) -> None:
+        check_embedder(embedder)
         self.embedder = embedder
         self._collections: dict[str, Collection] = {}
         self._lock = threading.RLock()

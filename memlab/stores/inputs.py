@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,13 +38,22 @@ def other_scope(collection: str, record_id: str) -> InvalidInputError:
 
 
 def check_ids(collection: str, records: Sequence[MemoryRecord]) -> None:
-    """Refuse records of one id and two scopes in one write."""
+    """Refuse what is no list of records, and records of one id and two scopes in one write."""
+    single = isinstance(records, str) or not isinstance(records, Sequence)
+    if wrong := [records] if single else [each for each in records if not isinstance(each, MemoryRecord)]:
+        check_type("records" if single else "a record", wrong[0], what="a list of MemoryRecords")
     scopes = {record.id: record.scope for record in records}
     if len(scopes) == len(records):
         return
     for record in records:
         if record.scope != scopes[record.id]:
             raise other_scope(collection, record.id)
+
+
+def check_embedder(embedder: Any) -> None:
+    """Refuse what can't embed, now and not at the first text."""
+    if embedder is not None and (isinstance(embedder, type) or not callable(getattr(embedder, "embed", None))):
+        check_type("embedder", embedder, what="an embedder, such as connect().embedder, or None")
 
 
 def check_limit(limit: int | None) -> None:
@@ -67,6 +77,8 @@ def check_space(
 
 def filters(scope: SearchScope, kind: str | None = None, role: str | None = None) -> dict[str, str]:
     """The fields of a record that must be equal, and to what. Raises InvalidInputError for a scope without fields."""
+    check_type("kind", kind, str, None)
+    check_type("role", role, str, None)
     extra = {name: storable_text(value) for name, value in (("kind", kind), ("role", role)) if value is not None}
     return {**check_search_scope(scope), **extra}
 

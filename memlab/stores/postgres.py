@@ -16,6 +16,7 @@ from memlab.errors import ConfigurationError, InvalidInputError
 from memlab.ranking import needs_cosine, newest_scores, rank_candidates
 from memlab.stores.base import CollectionInfo, Embeds, Hit, MemoryRecord, SearchScope, Vector
 from memlab.stores.inputs import (
+    check_embedder,
     check_ids,
     check_limit,
     check_name,
@@ -60,6 +61,7 @@ class PostgresVectorStore:
             raise ConfigurationError(
                 f'PostgresVectorStore needs {error.name}; install it: pip install "memlab[postgres]"'
             ) from error
+        check_embedder(embedder)
         if exact_below < 0:
             raise InvalidInputError(f"exact_below is {exact_below}; it must be 0 or more")
         self.embedder, self.exact_below = embedder, exact_below

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError, MemlabError
 
 _APPLICATION_ID = 0x6D656D6C  # "meml", in the header of the file
@@ -50,6 +51,7 @@ class SqliteFile:
     """
 
     def __init__(self, path: str | Path, synchronous: str = "NORMAL") -> None:
+        check_type("path", path, str, Path, what="the path of a file")
         if synchronous not in ("NORMAL", "FULL"):
             raise InvalidInputError(f"synchronous is {synchronous!r}; it must be 'NORMAL' or 'FULL'")
         self.path, self.synchronous = Path(path), synchronous

@@ -255,6 +255,34 @@ def test_scan_is_newest_first_by_time_whatever_the_order_of_writing(store):
         store.scan("c", scope=ALICE, limit="2")
 
 
+@pytest.mark.parametrize("given", ["soup", ["soup"], record("soup"), 5, [None], (r for r in [record("soup")])], ids=str)
+def test_what_is_no_list_of_records_is_refused_with_what_to_pass(store, given):
+    with pytest.raises(InvalidTypeError, match=r"record.* is .*pass a list of MemoryRecords"):
+        store.upsert("c", given)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("threshold", "0.3", "a number or None"),
+        ("threshold", True, "a number or None"),
+        ("kind", 5, "a string or None"),
+        ("role", ["user"], "a string or None"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_with_what_to_pass(store, option, value, said):
+    store.upsert("c", [record("soup")])
+    with pytest.raises(InvalidTypeError, match=f"{option} is .*pass {said}"):
+        store.search("c", "soup", scope=ALICE, **{option: value})
+
+
+@pytest.mark.parametrize("top_k", ["3", 2.5, None, True, -1])
+def test_top_k_is_a_whole_number(store, top_k):
+    store.upsert("c", [record("soup")])
+    with pytest.raises(InvalidInputError, match=r"top_k is .*whole number"):
+        store.search("c", "soup", scope=ALICE, top_k=top_k)
+
+
 def test_records_of_one_time_are_scanned_in_the_order_of_writing_newest_first(store):
     store.upsert("c", [record("a"), record("b")])
     store.upsert("c", [record("c")])

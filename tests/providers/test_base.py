@@ -2,7 +2,16 @@
 
 import pytest
 
-from memlab import ContextProvider, InMemoryHistoryProvider, InvalidInputError, Message, MessageSource, tool
+from memlab import (
+    ContextProvider,
+    InMemoryHistoryProvider,
+    InvalidInputError,
+    InvalidTypeError,
+    Message,
+    MessageSource,
+    SessionContext,
+    tool,
+)
 from tests.support import ScriptedEndpoint
 
 
@@ -87,6 +96,22 @@ async def test_a_providers_state_lives_in_the_session_and_nowhere_else():
 def test_a_provider_needs_a_name(source_id):
     with pytest.raises(InvalidInputError, match="source_id"):
         ContextProvider(source_id)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "said"),
+    [
+        ("extend_messages", (5, ["hi"]), "source is 5.*its source_id"),
+        ("extend_messages", ("a", 5), "a message is 5.*a string, a Message"),
+        ("extend_messages", ("a", [{"role": "user", "content": "hi"}]), r"Message\("),
+        ("extend_instructions", ("a", 5), "instructions is 5.*a string or a list"),
+        ("extend_instructions", ("a", ["x", 5]), "an instruction is 5.*a string"),
+        ("extend_tools", ("a", 5), "a tool is 5.*a function"),
+    ],
+)
+def test_a_context_refuses_what_it_cannot_add_and_says_what_to_pass(method, arguments, said):
+    with pytest.raises(InvalidTypeError, match=said):
+        getattr(SessionContext([]), method)(*arguments)
 
 
 def test_two_providers_of_one_name_are_refused():

@@ -5,6 +5,7 @@ import pytest
 from memlab import (
     InMemoryHistoryProvider,
     InvalidInputError,
+    InvalidTypeError,
     Message,
     MessageCountReducer,
     SummaryReducer,
@@ -129,6 +130,20 @@ async def test_3_a_failing_summary_loses_neither_answer_nor_history():
 def test_3_limits_make_sense(maximum, keep):
     with pytest.raises(InvalidInputError, match="keep < max_messages"):
         SummaryReducer(ScriptedEndpoint().client, max_messages=maximum, keep=keep)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "said"),
+    [
+        ("client", "gpt-4o-mini", "a chat client"),
+        ("max_messages", "20", "a whole number"),
+        ("keep", True, "a whole number"),
+        ("prompt", None, "a string"),
+    ],
+)
+def test_3_an_argument_of_another_type_is_refused_with_what_to_pass(argument, value, said):
+    with pytest.raises(InvalidTypeError, match=f"{argument} is .*pass {said}"):
+        SummaryReducer(**{"client": ScriptedEndpoint().client, argument: value})
 
 
 @pytest.mark.parametrize("reducer", [MessageCountReducer(1), SummaryReducer(ScriptedEndpoint("short").client, 2, 1)])

@@ -4,7 +4,15 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from memlab import InvalidInputError, InvalidTypeError, MemoryRecord, MemoryScope
+from memlab import (
+    InMemoryVectorStore,
+    InvalidInputError,
+    InvalidTypeError,
+    MemoryRecord,
+    MemoryScope,
+    SqliteHistoryProvider,
+    SqliteVectorStore,
+)
 from memlab.stores.base import SCOPE_FIELDS
 
 
@@ -42,6 +50,36 @@ def test_a_scope_is_a_value():
 def test_a_bad_record_is_refused(fields, named):
     with pytest.raises(InvalidInputError, match=named):
         MemoryRecord(**fields)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("scope", "alice", "a MemoryScope"),
+        ("scope", None, "a MemoryScope"),
+        ("created_at", "2025-01-01", r"datetime\.now\(UTC\)"),
+        ("role", 5, "a string"),
+        ("kind", None, "a string"),
+        ("author", 5, "a string or None"),
+    ],
+)
+def test_a_field_of_another_type_is_refused_with_what_to_pass(field, value, said):
+    with pytest.raises(InvalidTypeError, match=f"{field} is .*pass .*{said}"):
+        MemoryRecord("x", **{field: value})
+
+
+@pytest.mark.parametrize("embedder", ["use-multilingual", 5, object()], ids=str)
+@pytest.mark.parametrize("make", [InMemoryVectorStore, lambda embedder: SqliteVectorStore("unused.db", embedder)])
+def test_what_is_no_embedder_is_refused_when_the_store_is_made(make, embedder):
+    with pytest.raises(InvalidTypeError, match=r"embedder is .*connect\(\)\.embedder"):
+        make(embedder)
+
+
+@pytest.mark.parametrize("make", [SqliteVectorStore, SqliteHistoryProvider])
+@pytest.mark.parametrize("path", [5, None, ["a"]])
+def test_a_path_of_another_type_is_refused(make, path):
+    with pytest.raises(InvalidTypeError, match=r"path is .*pass the path of a file"):
+        make(path)
 
 
 def test_a_record_keeps_utc_and_clean_text():
