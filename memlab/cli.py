@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     def add(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[common], formatter_class=HelpFormatter)
 
-    add("tour", "the story of lessons 1 to 7 in the terminal, every claim checked")
+    add("tour", "the story of lessons 1 to 9 in the terminal, every claim checked")
     chat = add("chat", "talk to the model, and see what each turn sends and costs")
     chat.add_argument("--memory", choices=("none", "full", "vector"), default="full", help="what a request carries")
     chat.add_argument("--model", help="another chat model, such as classroom-8k")

@@ -102,17 +102,11 @@ def _print_table(frame: pd.DataFrame, screen: Console) -> None:
 
     from memlab.experiments.orders.summary import summarise_orders
 
-    heads = (
-        "strategy",
-        "repeats",
-        "95 %",
-        "last order\nvisible",
-        "constraint\nbroken",
-        "utility",
-        "tokens",
-        "memory\ntokens",
-    )
-    table = Table(*heads, box=None, padding=(0, 2, 0, 0), header_style="bold")
+    heads = ("repeats", "95 %", "last order\nvisible", "constraint\nbroken", "utility", "tokens")
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("strategy", no_wrap=True)
+    for head in heads:
+        table.add_column(head, justify="right")
     for row in summarise_orders(frame, by=["strategy"]).to_dict("records"):
         table.add_row(
             row["strategy"],
@@ -122,7 +116,6 @@ def _print_table(frame: pd.DataFrame, screen: Console) -> None:
             _share(row["constraint_violations"]),
             f"{row['utility']:.2f}",
             _whole(row["prompt_tokens"]),
-            _whole(row["memory_tokens"]),
         )
     screen.print(table)
     cells = len(frame[["language", "chat_turns"]].drop_duplicates())

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from memlab.agent import Agent
 from memlab.experiments import comparison, hundred_turns, scopes
 from memlab.experiments.loops import amnesia, full_history, vector_memory
+from memlab.experiments.orders import runs
+from memlab.experiments.orders.summary import summarise_orders
+from memlab.experiments.repeated_order import repeated_order
 from memlab.experiments.takeout import open_kitchen, user_of, visit
 from memlab.providers.memory import ChatHistoryMemoryProvider
 from memlab.providers.memory_options import ChatHistoryMemoryProviderOptions, SearchTime, State
@@ -57,6 +60,7 @@ class _Tour:
         await self.five()
         await self.six()
         await self.seven()
+        self.nine()
 
     async def one(self) -> None:
         """Amnesia without history, recall with it."""
@@ -168,6 +172,35 @@ class _Tour:
         self.claim("Anna" in runs[0].text and bool(runs[0].trace.searches), "it searched, and found the name")
         self.claim(not runs[1].trace.searches, "it did not search where nothing was to be found")
 
+    def nine(self) -> None:
+        """The agent that repeats itself, and the memory that stops it."""
+        self.title("9  The repeated order: told to vary, with a memory that works")
+        visits = runs.replay_run("B", lab=self.lab)
+        table = runs.run_table("B", visits)
+        shown = ["visit", "retrieved", "order", "spicy", "same_as"]
+        rows = table[shown].astype(object).where(table[shown].notna(), "").values.tolist()
+        heads = ["visit", "retrieved, with its similarity", "order", "spicy", "same as order"]
+        self.table(heads, [[_in_words(value) for value in row] for row in rows])
+        crowded = all("order" not in row for row in table["retrieved"][3:])
+        self.claim(crowded, "from the fourth visit on, only old requests are similar to a new one: no order is found")
+        gone = ~table["constraint_in_prompt"]
+        self.claim(
+            (table["spicy"] == gone).all(), "spicy food comes when her constraint has left the prompt, not before"
+        )
+        if not self.lab.affordable("72 orders under four strategies", 200_000, 10_000):
+            return
+        names = ["vector, top 3", "instruction in the search", "order log", "order log + tastes"]
+        frame = repeated_order(names, users=3, visits=6, chat_turns_between=2, lab=self.lab, progress=False)
+        rates = summarise_orders(frame, by=["strategy"]).set_index("strategy")
+        repeats, broken = rates["repeat_rate"].to_dict(), rates["constraint_violations"].to_dict()
+        rows = [[name, f"{repeats[name]:.0%}", f"{broken[name]:.0%}"] for name in names]
+        self.table(["strategy", "repeats", "constraint broken"], rows)
+        self.claim(repeats["order log + tastes"] == 0 < repeats[names[0]], "a log of orders ends the repeats")
+        self.claim(
+            broken["order log + tastes"] == 0 < broken["order log"],
+            "and a search for what the user may eat keeps the constraint, which the log alone forgets",
+        )
+
     def _memory(
         self, store: InMemoryVectorStore, options: ChatHistoryMemoryProviderOptions | None = None
     ) -> ChatHistoryMemoryProvider:
@@ -197,3 +230,7 @@ class _Tour:
 
         self.failed += not holds
         self.console.print(f"[{'green' if holds else 'red'}]{'✓' if holds else '✗'}[/] {escape(text)}")
+
+
+def _in_words(value: Any) -> Any:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value

@@ -55,7 +55,7 @@ def complaint(process) -> str:
 def test_alone_it_prints_help(capsys):
     assert cli.main([]) == 0
     listed = re.findall(r"^    (\w+)  ", capsys.readouterr().out, re.M)
-    assert listed == ["tour", "chat", "sweep", "lab", "serve", "doctor"]
+    assert listed == ["tour", "chat", "sweep", "orders", "lab", "serve", "doctor"]
 
 
 @pytest.mark.parametrize("command", cli._COMMANDS)

@@ -30,6 +30,13 @@ def test_it_prints_a_table_and_writes_visits_and_a_picture(tmp_path: Path, capsy
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pareto.png", FILE_NAME], "parts are gone when it ends"
 
 
+def test_full_is_40_visits_and_5_seeds(tmp_path: Path) -> None:
+    small = ["--users", "1", "--language", "en", "--chat-turns", "0", "--jobs", "1"]
+    assert main(["orders", "oracle", "no memory", "--full", *small, "--out", str(tmp_path)]) == 0
+    visits = read_visits(tmp_path / FILE_NAME)
+    assert (visits["visit"].max(), visits["seed"].nunique(), len(visits)) == (40, 5, 2 * 40 * 5)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

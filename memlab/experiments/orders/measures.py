@@ -31,7 +31,7 @@ def row_of(visit: Visit, user: Regular, language: str) -> dict[str, Any]:
         "prompt_tokens": usage.get("input_token_count"),
         "memory_tokens": (parts["history"] + parts["memories"]) if visit.response else None,
         "model_calls": len(visit.trace.calls) if visit.response else None,
-        "failed": visit.error,
+        "failed": visit.error or "; ".join(f"{each.where}: {each.error}" for each in visit.trace.failures),
         "why": str(explained.reason) if explained else "",
         "needed_rank": explained.rank if explained else None,
         "needed_score": explained.score if explained else None,

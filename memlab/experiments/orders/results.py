@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memlab.assets import data_path
 from memlab.errors import InvalidInputError
@@ -49,3 +50,20 @@ def read_visits(path: str | Path | None = None) -> pd.DataFrame:
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path.name} can't be read as a result of `memlab orders`: {error}") from error
     return with_types(pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""], low_memory=False))
+
+
+def keep_rows(rows: list[dict[str, Any]], path: Path | None) -> list[dict[str, Any]]:
+    """Write the rows of a finished part, if there is a file for them, and give them back."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+        part.replace(path)
+    return rows
+
+
+def read_rows(path: Path | None) -> list[dict[str, Any]]:
+    """The rows of a part that was finished before."""
+    assert path is not None
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return rows

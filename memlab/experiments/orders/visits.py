@@ -20,6 +20,8 @@ from memlab.trace import Search, Trace
 
 DishSet = frozenset[str]
 
+_HOPELESS = (401, 403, 404)  # a wrong key, model or address: no later visit will do better
+
 
 class SimulatedClock:
     """A time that moves only when it is told to, so that a month of visits runs in seconds.
@@ -138,6 +140,7 @@ async def walk(
     seed_of : the seed of a visit, by its number; it breaks ties in the classroom model. None for none.
     keep_records : keep what was stored before each visit, to explain a repeat.
 
+    A run that fails is a visit with an `error`; what no later run could do better, such as a wrong key, is raised.
     Chats go through the storing of the providers as a run's exchange does; no model is called for them.
     """
     kitchen.logs_orders = strategy.logs_orders
@@ -156,8 +159,10 @@ async def walk(
         try:
             options = {"seed": seed_of(number)} if seed_of else {}
             response = await agent.run(step.request, session=session, options=options)
-        except Exception as failure:  # noqa: BLE001 - an endpoint may fail in any way, and the visit counts
-            error = type(failure).__name__
+        except Exception as failure:
+            if getattr(failure, "status_code", None) in _HOPELESS:
+                raise
+            error = type(failure).__name__  # an endpoint may fail in any way, and the visit counts
         order, past = _together(kitchen.orders[before:]), previous.get(who, ())
         yield Visit(number, step.customer, step.request, order, past, kitchen, response, error, stored)
         previous[who] = (frozenset(order), *past) if order else past

@@ -1,5 +1,7 @@
 """The controls: an oracle that repeats only where it must, and chance."""
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +31,7 @@ def test_a_control_orders_feasible_sets_the_same_each_time(name: str, user: Regu
 @given(regulars, st.sampled_from([LARGE, SMALL]), st.integers(0, 99))
 def test_the_oracle_repeats_only_where_there_is_one_feasible_set(user: Regular, menu: tuple, seed: int) -> None:
     made = orders("oracle", user, menu, seed)
-    repeats = sum(now == before for before, now in zip(made, made[1:], strict=False))
+    repeats = sum(now == before for before, now in itertools.pairwise(made))
     assert repeats == (11 if len(user.feasible_sets(menu)) == 1 else 0)
 
 
@@ -37,7 +39,7 @@ def test_the_oracle_repeats_only_where_there_is_one_feasible_set(user: Regular, 
 def test_no_order_that_avoids_the_last_one_is_liked_more_than_the_oracle_s(user: Regular, seed: int) -> None:
     likes = {dish.id: user.likes(dish) for dish in LARGE}
     made = orders("oracle", user, LARGE, seed)
-    for before, now in zip(made, made[1:], strict=False):
+    for before, now in itertools.pairwise(made):
         others = [meal for meal in user.feasible_sets(LARGE) if meal != before]
         assert sum(likes[dish] for dish in now) == max(sum(likes[dish] for dish in meal) for meal in others)
 

@@ -1,9 +1,11 @@
 """The experiment as a whole: what a row says, what always holds, what it costs, and that it can be gone on with."""
 
+import itertools
 import json
 from pathlib import Path
 
 import joblib
+import openai
 import pandas as pd
 import pytest
 
@@ -47,7 +49,7 @@ def test_a_repeat_is_the_same_dish_set_as_the_previous_order(frame: pd.DataFrame
     for rows in rows_of_users(frame):
         orders = [dishes(order) for order in rows["order"]]
         assert rows["repeat"].isna().tolist() == [True] + [False] * 5
-        assert rows["repeat"].tolist()[1:] == [now == before for before, now in zip(orders, orders[1:], strict=False)]
+        assert rows["repeat"].tolist()[1:] == [now == before for before, now in itertools.pairwise(orders)]
         assert rows["repeat_in_window"].tolist()[1:] == [orders[n] in orders[max(0, n - 3) : n] for n in range(1, 6)]
 
 
@@ -187,7 +189,7 @@ def test_visits_are_written_and_read_back(frame: pd.DataFrame, tmp_path: Path) -
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.csv.gz"
     path.write_text("strategy,language", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="other.csv.gz can't be read as a result"):
+    with pytest.raises(InvalidInputError, match=r"other\.csv\.gz can't be read as a result"):
         read_visits(path)
 
 
@@ -203,3 +205,21 @@ def test_a_replay_gives_the_same_orders_with_all_that_happened() -> None:
 async def test_it_runs_where_a_loop_is_running() -> None:
     assert len(repeated_order("no memory", **SMALL)) == 8
     assert memlab.connect("offline").offline
+
+
+def test_a_wrong_key_ends_the_experiment_at_once() -> None:
+    with Server(port=0, api_key="another") as server:
+        with pytest.raises(openai.AuthenticationError):
+            repeated_order(["vector, top 3"], lab=live_lab(server.url), **SMALL)
+        assert sum(server.counts.values()) <= 1
+
+
+def test_a_resumed_live_run_pays_only_for_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Server(port=0, api_key="secret") as server:
+        settings = {"lab": live_lab(server.url), "resume": tmp_path, **SMALL}
+        first = repeated_order(SOME, **settings)
+        before = server.counts["/v1/chat/completions"]
+        capsys.readouterr()
+        pd.testing.assert_frame_equal(repeated_order(SOME, **settings), first)
+        assert server.counts["/v1/chat/completions"] == before
+    assert "about 0 requests" in capsys.readouterr().out

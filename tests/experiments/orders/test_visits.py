@@ -120,7 +120,7 @@ def test_the_prompt_is_the_one_that_the_order_was_chosen_from() -> None:
     ],
 )
 def test_each_repeat_has_its_reason(strategy: str, menu: str, count: int, reason: Reason, detail: str) -> None:
-    walked = visits(strategy, count, menu=menu, chats=3 if strategy.startswith('last') else 1)
+    walked = visits(strategy, count, menu=menu, chats=3 if strategy.startswith("last") else 1)
     explained = [explain(visit) for visit in walked]
     assert [each is not None for each in explained] == [
         bool(visit.previous) and visit.dishes == visit.previous[0] for visit in walked

@@ -186,8 +186,12 @@ def test_preferences_and_last_orders_are_looked_up_first_when_tools_allow():
 
 @pytest.mark.parametrize(
     ("name", "description"),
-    [("GetLastOrders", "列出这位用户最近的订单，最新的在前"), ("recent_orders", "Lists this user's recent orders"), ("log", "Показывает последние заказы")],
-)  # fmt: skip
+    [
+        ("GetLastOrders", "列出这位用户最近的订单，最新的在前"),
+        ("recent_orders", "Lists this user's recent orders"),
+        ("log", "Показывает последние заказы"),
+    ],
+)
 def test_a_tool_that_lists_orders_may_want_a_question(name, description):
     question = {"type": "object", "properties": {"userQuestion": {"type": "string"}}, "required": ["userQuestion"]}
     log = function(name, description, question)
