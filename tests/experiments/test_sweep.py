@@ -184,6 +184,7 @@ def test_the_interval_draws_whole_conversations():
     low, high = bootstrap_interval(many, np.full(400, 2), resamples=4000)
     assert (low, high) == pytest.approx((0.5 - 0.049, 0.5 + 0.049), abs=0.004), "1.96 * sqrt(0.25 / 400)"
     assert np.isnan(bootstrap_interval(np.zeros(2), np.zeros(2, dtype=int), 10)).all()
+    assert np.isnan(bootstrap_interval(np.ones(2), np.array([5, 0]), 10)).all(), "one says nothing of others"
 
 
 def test_a_conversation_without_questions_of_the_group_is_not_drawn():
