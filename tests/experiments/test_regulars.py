@@ -12,7 +12,8 @@ from memlab.experiments.takeout import LANGUAGES, open_kitchen, scenario
 from memlab.offline.chat_model import respond, wording
 from memlab.offline.chat_model.dishes import read_menu
 from memlab.offline.chat_model.facts import extract
-from memlab.offline.chat_model.ordering import dishes_in, forbids, mentions
+from memlab.offline.chat_model.order_forms import dishes_in
+from memlab.offline.chat_model.tastes import forbids, mentions
 
 DATA = scenario("regulars")
 PHRASES = DATA["phrases"]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from memlab.offline.chat_model import search_tool, wording
-from memlab.offline.chat_model.book import plain_value
 from memlab.offline.chat_model.choice import choose
 from memlab.offline.chat_model.conversation import Conversation, Exchange, Tool
-from memlab.offline.chat_model.dishes import SPICY, Dish, read_menu
-from memlab.offline.chat_model.facts import Fact
-from memlab.offline.chat_model.text import content_words, fold
+from memlab.offline.chat_model.dishes import Dish, read_menu
+from memlab.offline.chat_model.order_forms import order_arguments, ordered_dishes, orders_in_view
+from memlab.offline.chat_model.tastes import MOST_PORTIONS, constraint, forbids, mentions, wanted_kinds, wishes
+from memlab.offline.chat_model.text import fold
 from memlab.offline.chat_model.turn import Call, Turn
 
 _MENU = re.compile(r"menu|菜单|меню", re.I)
@@ -21,8 +20,6 @@ _LOG = re.compile(
     r"(?:last|recent|past|previous|history).{0,20}order|order.{0,10}(?:log|history)|最近.{0,6}订单|历史订单|上.{0,3}订单|последн.{0,12}заказ|истори.{0,6}заказ",
     re.I,
 )
-MOST_PORTIONS = 3
-
 SAY: dict[str, dict[str, str]] = {
     "zh": {"done": "✅ 已为你下单。{d}。搭配得很好，清爽又营养，祝你用餐愉快！", "meat": "荤菜：", "veg": "素菜：", "join": "，",  # noqa: E501
            "none": "抱歉，菜单上没有符合你要求的菜，所以我没有下单。", "no_tools": "我现在没有可用的菜单和下单工具，所以不能帮你点餐。",  # noqa: E501
@@ -141,25 +138,6 @@ def _place(conversation: Conversation, menu: Exchange, place_tool: Tool | None) 
     return Turn(None, (Call(place_tool.name, order_arguments(place_tool, meal)),), skill="order")
 
 
-_WISH = re.compile(
-    r"(?:不要|别放|别点|不放|不加|别加|不能放|忌|不)(?:太|点|吃|有)?(?P<zh>辣|香菜|葱|姜|蒜|花生|海鲜|鱼|肉|蛋|牛肉|猪肉|羊肉|芹菜|番茄|土豆|豆腐)"
-    r"|\b(?:no|not|nothing|without|non|avoid|hold the|leave out)[ -](?:too |very |any |the |anything )?(?P<en>[a-z]+(?: (?:and|or) [a-z]+)?)"  # noqa: E501
-    r"|\b(?:без|не|ничего)\s+(?:слишком |очень )?(?P<ru>[а-яё]+(?: и [а-яё]+)?)",
-    re.I,
-)
-
-
-def wishes(conversation: Conversation) -> list[Fact]:
-    """What the orders asked for exclude: "no chilli", 不要辣, "без острого"."""
-    texts = [
-        line.text
-        for line in conversation.everything
-        if line.speaker in ("user", "any") and wording.asks_order(line.text)
-    ]
-    found = [match for text in texts for match in _WISH.finditer(text[:2000])]
-    return [Fact("avoid", match[str(match.lastgroup)], lang=str(match.lastgroup)) for match in found]
-
-
 def pick(conversation: Conversation, menu: list[Dish]) -> tuple[Dish, ...]:
     """Collect what the choice depends on, all of it in view, and choose."""
     facts = [*conversation.facts.facts, *wishes(conversation)]
@@ -177,122 +155,6 @@ def pick(conversation: Conversation, menu: list[Dish]) -> tuple[Dish, ...]:
         any(wording.asks_variety(line.text) for line in conversation.everything if line.speaker != "assistant"),
         seed if isinstance(seed, int) else None,
     )
-
-
-_TWO = {
-    "meat": r"(?:两|二|2)(?:个|份|道)?荤|two meat|2 meat|два мясн|две мясн",
-    "veg": r"(?:两|二|2)(?:个|份|道)?素|two veg|2 veg|два овощн|две овощн",
-}
-_ONLY = {"meat": r"只(?:要|点|来)[^，。]{0,3}荤|only (?:a )?meat|just (?:a )?meat|только мясн", "veg": r"只(?:要|点|来)[^，。]{0,3}素|全素|only (?:a )?veg|just (?:a )?veg|только овощ"}  # fmt: skip  # noqa: E501
-
-
-def wanted_kinds(conversation: Conversation) -> tuple[str, ...]:
-    """The kinds asked for, at most three portions; one meat and one vegetable by default."""
-    text = fold(conversation.question)[:1000]
-    if any(fact.kind == "diet" and VEGETARIAN.search(fact.value) for fact in conversation.facts.facts):
-        return ("veg", "veg")
-    for kind, pattern in _ONLY.items():
-        if re.search(pattern, text, re.I):
-            return (kind,)
-    twice = [kind for kind in ("meat", "veg") if re.search(_TWO[kind], text, re.I)]
-    return tuple(sorted(["meat", "veg", *twice][:MOST_PORTIONS]))
-
-
-VEGETARIAN = re.compile(r"veg(?:etarian|an|gie)|吃?素|斋|вегет|веган", re.I)
-_MEATS = re.compile(r"^(?:any )?(?:meat|肉|荤|мяс[оа])", re.I)
-
-
-def constraint(fact: Fact) -> bool:
-    """Whether a fact restricts what may be ordered."""
-    return fact.kind in ("avoid", "allergy", "dislike", "diet")
-
-
-def forbids(fact: Fact, dish: Dish) -> bool:
-    """Whether a fact rules a dish out: chilli, an ingredient, meat for a vegetarian."""
-    if fact.kind == "diet":
-        return bool(VEGETARIAN.search(fact.value)) and dish.kind == "meat"
-    if not constraint(fact):
-        return False
-    value = fold(fact.value)
-    if SPICY.search(value) and dish.spicy:
-        return True
-    return mentions(fact, dish) or (bool(_MEATS.match(plain_value(fact))) and dish.kind == "meat")
-
-
-def mentions(fact: Fact, dish: Dish) -> bool:
-    """Whether a fact's value and a dish share a word (in Chinese: one contains the other)."""
-    value = plain_value(fact)
-    text = f"{fold(dish.name).lower()} {dish.words}"
-    if re.search(r"[\u3400-\u9fff]", value):
-        value = re.sub(r"^(?:吃|炒|蒸)+|的?(?:菜|东西|食物|味道)$|类$", "", value)
-        return any(
-            part and (part in text or any(len(w) > 1 and w in part for w in text.split()))
-            for part in re.split(r"[、和及与,，或]|还有|以及", value)
-        )
-    words = content_words(value) - _VAGUE
-    return bool(words & content_words(text)) or (SPICY.search(value) is not None and dish.spicy)
-
-
-_VAGUE = content_words("dish dishes food with hot fried stir eat any all kind блюда еда блюдо пищу")
-
-
-def order_arguments(tool: Tool, meal: tuple[Dish, ...]) -> dict[str, Any]:
-    """`{"orderItems": {dish: 1, …}}`, or a list of objects where the schema wants one."""
-    name = next((name for name, schema in tool.properties.items() if _holds_items(schema)), None) or "orderItems"
-    schema = tool.properties.get(name)
-    if isinstance(schema, Mapping) and schema.get("type") == "array":
-        return {name: [_item(schema.get("items"), dish) for dish in meal]}
-    return {name: {dish.name: 1 for dish in meal}}
-
-
-def _holds_items(schema: Any) -> bool:
-    return isinstance(schema, Mapping) and schema.get("type") in ("object", "array")
-
-
-def _item(schema: Any, dish: Dish) -> Any:
-    """One ordered item by the item schema: a name, or an object with a string and a number field."""
-    if not isinstance(schema, Mapping) or schema.get("type") == "string":
-        return dish.name
-    fields = {name: sub for name, sub in (schema.get("properties") or {}).items() if isinstance(sub, Mapping)}
-    return {name: 1 if sub.get("type") in ("integer", "number") else dish.name for name, sub in fields.items()}
-
-
-def orders_in_view(conversation: Conversation, names: list[str]) -> list[frozenset[str]]:
-    """Dish sets of the orders it can see, the latest first: conversation, then memory blocks as they list them."""
-    said = [line.text for line in conversation.history if line.speaker == "assistant"]
-    called = [frozenset(ordered_dishes(ex.arguments)) & frozenset(names) for ex in conversation.past_calls]
-    remembered = [line.text for line in conversation.memories if line.speaker != "user"]
-    found = [dishes_in(text, names) for text in [*reversed(said), *remembered]]
-    return [dishes for dishes in [*reversed(called), *found] if dishes]
-
-
-def dishes_in(text: str, names: list[str]) -> frozenset[str]:
-    """The dishes that a text names with a quantity: 番茄炒蛋×1."""
-    if not re.search(r"[×xX*✕✖:：]\s*\d|\d+\s*(?:份|[×x])", text):
-        return frozenset()
-    return frozenset(
-        n
-        for n in names
-        if re.search(
-            re.escape(n) + r"[\"'”]?\s*(?:[×xX*✕✖:：]\s*\d|\d+\s*份)|\d\s*[×xX✕]\s*" + re.escape(n), text, re.I
-        )
-    )
-
-
-def ordered_dishes(arguments: Mapping[str, Any]) -> dict[str, int]:
-    """Dish -> quantity from the arguments of an order call."""
-    found: dict[str, int] = {}
-    for value in arguments.values():
-        if isinstance(value, Mapping):
-            found |= {str(k): v for k, v in value.items() if isinstance(v, int)}
-        for item in value if isinstance(value, list) else []:
-            if isinstance(item, str):
-                found[item] = 1
-            elif isinstance(item, Mapping):
-                texts = [v for v in item.values() if isinstance(v, str)]
-                numbers = [v for v in item.values() if isinstance(v, int)]
-                found |= {texts[0]: (numbers or [1])[0]} if texts else {}
-    return found
 
 
 def report(conversation: Conversation, placed: Exchange) -> Turn:
