@@ -9,9 +9,10 @@ import inspect
 
 import memlab
 from memlab import show
+from memlab.assets import data_path
 from memlab.experiments import repeated_order as experiment
 from memlab.experiments.orders import runs, strategies, summary
-from memlab.experiments.orders.results import read_visits
+from memlab.experiments.orders.results import FILE_NAME, read_visits
 from memlab.experiments.regulars import load_regulars
 from memlab.experiments.takeout import open_kitchen
 
@@ -259,6 +260,25 @@ lab.check(set(good.index) == {"full history", "order log + tastes"}, "two strate
 lab.check(combined < full / 5, f"and one of them takes {full / combined:.1f} times fewer tokens")
 only_log = rates.loc["order log"]
 lab.check(only_log["repeat_rate"] == 0 < only_log["constraint_violations"], "a log alone forgets what Alice can't eat")
+
+# %% [markdown]
+# ## Does it last?
+#
+# Twelve visits are few. The same with 40 visits, for four of the strategies (4,800 visits, stored as well). **Predict:**
+# the 20 most similar records kept the constraint so far. Will they at visit 40?
+
+# %%
+forty = read_visits(data_path("results", "forty_visits", FILE_NAME))
+long = summary.summarise_orders(forty, by=["strategy"]).set_index("strategy")
+long[["repeat_rate", "latest_visible", "constraint_visible", "constraint_violations", "prompt_tokens"]].round(2)
+
+# %%
+show.plot_retrieved(forty, "vector, top 20")
+
+# %%
+lab.check(long.loc["vector, top 20", "constraint_violations"] > 0, "a larger top-k only loses the constraint later")
+kept = long.loc["order log + tastes"]
+lab.check(kept["repeat_rate"] == kept["constraint_violations"] == 0, "the log with tastes still does both")
 
 # %% [markdown]
 # ## Does the model's stubbornness make it?

@@ -1,6 +1,6 @@
 """Ratios, measured side by side in one run: ours against what it stands on, and against others.
 
-    python tests/benchmarks/run.py [--strict] [--only turn|memory|search|stores|sweep|start]
+    python tests/benchmarks/run.py [--strict] [--only turn|memory|search|stores|sweep|orders|start]
 
 The members of a row are measured in turns (ours, reference, ours, ...), so that a slow moment of the machine hits
 all of them. Times are medians over the rounds, and the ratio is the median of the ratios of each round.
@@ -33,6 +33,7 @@ try:
     import numpy as np
     from measure import Row, interleaved
     from memory import memories
+    from orders import orders
     from rich.console import Console
     from rich.table import Table
     from stores import stores
@@ -168,7 +169,15 @@ def _process(*arguments: str) -> Callable[[], Any]:
 
 # --- the table ---
 
-PARTS = {"turn": turns, "memory": memories, "search": searches, "stores": stores, "sweep": sweeps, "start": starts}
+PARTS = {
+    "turn": turns,
+    "memory": memories,
+    "search": searches,
+    "stores": stores,
+    "sweep": sweeps,
+    "orders": orders,
+    "start": starts,
+}
 
 
 async def measure(parts: Sequence[str]) -> list[Row]:
