@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from memlab.offline.chat_model import recall, wording
+from memlab.offline.chat_model import wording
 from memlab.offline.chat_model.book import FactBook
 from memlab.offline.chat_model.conversation import Conversation
 from memlab.offline.chat_model.facts import Fact
+from memlab.offline.chat_model.telling import tell
 from memlab.offline.chat_model.turn import Turn
 
 GREET = {
@@ -44,5 +45,5 @@ def resolved(fact: Fact, conversation: Conversation) -> Fact:
 
 
 def _noted(facts: list[Fact], lang: str) -> str:
-    text = recall.tell(facts, lang)
+    text = tell(facts, lang)
     return NOTED[lang] + text[:1].lower() + text[1:]

@@ -8,7 +8,7 @@ from memlab.offline.chat_model import wording
 from memlab.offline.chat_model.book import FactBook
 from memlab.offline.chat_model.conversation import Conversation
 from memlab.offline.chat_model.facts import RULES, Fact, extract
-from memlab.offline.chat_model.recall import said_value
+from memlab.offline.chat_model.telling import said_value
 from memlab.offline.chat_model.text import fold, language
 from memlab.offline.chat_model.turn import Turn
 
