@@ -166,7 +166,7 @@ def _serve(given: argparse.Namespace) -> int:
 
 
 def _check_serving(host: str, port: int, key: str | None) -> None:
-    from memlab.doctor import is_loopback
+    from memlab.doctor.configuration import is_loopback
 
     _check_port(port)
     if key is not None and (not key.strip() or not key.isascii() or any(char.isspace() for char in key)):

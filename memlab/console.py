@@ -45,7 +45,7 @@ def in_words(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         return f"{error} (memlab doctor looks for the cause)"
-    from memlab.doctor import explain
+    from memlab.doctor.endpoint import explain
 
     finding = explain(error)
     return f"{finding.what} ({finding.remedy})"
