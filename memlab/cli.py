@@ -5,16 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shutil
-import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from memlab import __version__, assets, console_orders
+from memlab import __version__, console_lab, console_orders, console_serve
 from memlab.console import HelpFormatter, console, in_words, show, styled
 from memlab.errors import ConfigurationError, InvalidInputError, MemlabError
 
@@ -76,17 +71,10 @@ def _parser() -> argparse.ArgumentParser:
     chat.add_argument("--model", help="another chat model, such as classroom-8k")
     chat.add_argument("--top-k", type=int, default=6, help="vector: send at most this many memories")
     chat.add_argument("--threshold", type=float, default=0.3, help="vector: the lowest cosine similarity")
-    sweep = add("sweep", "how retrieval does over top-k, threshold and ranking, on labelled conversations")
-    _add_sweep(sweep)
-    orders = add("orders", "the agent that repeats its orders: every strategy against it, measured")
-    console_orders.add_options(orders)
-    lab = add("lab", "open JupyterLab on the lessons")
-    lab.add_argument("--no-browser", action="store_true", help="only print the address")
-    lab.add_argument("--port", type=int, help="where to listen; by default a free port from 8888")
-    serve = add("serve", "the offline endpoint on a port, for other OpenAI clients")
-    serve.add_argument("--host", default="127.0.0.1", help="where to listen")
-    serve.add_argument("--port", type=int, default=8765, help="0 takes a free one")
-    serve.add_argument("--api-key", help="refuse requests without it (default: MEMLAB_SERVE_KEY)")
+    _add_sweep(add("sweep", "how retrieval does over top-k, threshold and ranking, on labelled conversations"))
+    console_orders.add_options(add("orders", "the agent that repeats its orders: every strategy against it, measured"))
+    console_lab.add_options(add("lab", "open JupyterLab on the lessons"))
+    console_serve.add_options(add("serve", "the offline endpoint on a port, for other OpenAI clients"))
     doctor = add("doctor", "what is wrong with this set-up, and what to do")
     doctor.add_argument("--no-request", action="store_true", help="send nothing to a live endpoint")
     return parser
@@ -120,143 +108,6 @@ def _tour(given: argparse.Namespace) -> int:
     return 0 if tour.run(console()) else FAILED
 
 
-# --- doctor ----------------------------------------------------------------------------------------------------------
-
-
-def _doctor(given: argparse.Namespace) -> int:
-    from memlab.doctor import findings
-    from memlab.settings import load_dotenv
-
-    try:
-        dotenv = load_dotenv()
-    except ConfigurationError:  # not UTF-8: one of the findings
-        dotenv = {}
-    found = findings(os.environ, dotenv, request=not given.no_request)
-    styles = {"ok": "green", "warn": "yellow", "error": "bold red"}
-    screen = console()
-    for finding in found:
-        show(screen, styled(f"{finding.level:6}", styles[finding.level]).append(finding.what, "default"))
-        if finding.remedy:
-            show(screen, styled(f"      -> {finding.remedy}", "cyan"))
-    levels = [finding.level for finding in found]
-    screen.print(f"\nerrors: {levels.count('error')}, warnings: {levels.count('warn')}")
-    return FAILED if "error" in levels else 0
-
-
-# --- serve -----------------------------------------------------------------------------------------------------------
-
-
-def _serve(given: argparse.Namespace) -> int:
-    from memlab.offline.server import Server
-
-    key = given.api_key if given.api_key is not None else os.environ.get("MEMLAB_SERVE_KEY")
-    _check_serving(given.host, given.port, key)
-    stopped = threading.Event()
-    before = {each: signal.signal(each, lambda *_: stopped.set()) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with Server(given.host, given.port, key) as server:
-            print(_how_to_reach(server.url, key), flush=True)
-            while not stopped.wait(0.2):  # Windows can't interrupt a wait without end
-                pass
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    print(_request_counts(server.counts), flush=True)
-    return 0
-
-
-def _check_serving(host: str, port: int, key: str | None) -> None:
-    from memlab.doctor.configuration import is_loopback
-
-    _check_port(port)
-    if key is not None and (not key.strip() or not key.isascii() or any(char.isspace() for char in key)):
-        raise InvalidInputError("the API key must be ASCII without white space; leave it out to serve without a key")
-    if key is None and not is_loopback(host):
-        raise ConfigurationError(
-            f"{host} can be reached from other machines: add --api-key KEY or set MEMLAB_SERVE_KEY, "
-            "or stay with --host 127.0.0.1"
-        )
-
-
-def _check_port(port: int) -> None:
-    if not 0 <= port <= 65535:
-        raise InvalidInputError(f"the port is {port}; it must be from 0 to 65535, where 0 takes a free one")
-
-
-def _how_to_reach(url: str, key: str | None) -> str:
-    shown = "the-key-you-chose" if key else "any"
-    return "\n".join(
-        [
-            f"The classroom endpoint is at {url} ({'with' if key else 'without'} a key). Ctrl-C stops it.",
-            "",
-            "Any OpenAI client:",
-            f"  OPENAI_BASE_URL={url}",
-            f"  OPENAI_API_KEY={shown}",
-            "memlab in another process, besides:",
-            "  MEMLAB_MODE=live",
-            "  MEMLAB_MODEL=classroom-128k",
-            "  MEMLAB_EMBEDDING_MODEL=use-multilingual",
-        ]
-    )
-
-
-def _request_counts(counts: Mapping[str, int]) -> str:
-    each = ", ".join(f"{path} {number}" for path, number in sorted(counts.items()))
-    return f"\nstopped after {sum(counts.values())} requests" + (f": {each}" if each else "")
-
-
-# --- lab -------------------------------------------------------------------------------------------------------------
-
-
-def _lab(given: argparse.Namespace) -> int:
-    if given.port is not None:
-        _check_port(given.port)
-    folder = _learners_copy(assets.notebooks_path(), Path.cwd() / "memlab-notebooks")
-    lessons = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
-    if not lessons:
-        raise ConfigurationError(f"there is no lesson in {folder}; in a clone, run: python notebooks/build.py")
-    print(f"Opening {len(lessons)} lessons in {folder}. Ctrl-C stops JupyterLab.", flush=True)
-    command = _lab_command(folder, lessons[0].name, given)
-    if os.name == "posix":
-        os.execv(sys.executable, command)  # JupyterLab takes this process's place, and its signals
-    child = subprocess.Popen(command)
-    while True:
-        try:
-            return child.wait()
-        except KeyboardInterrupt:  # JupyterLab got it too, and decides
-            continue
-
-
-def _lab_command(folder: Path, first: str, given: argparse.Namespace) -> list[str]:
-    """JupyterLab with this Python, without news, update checks and the list of extensions: they ask the network."""
-    command = [sys.executable, "-m", "jupyterlab", str(folder), f"--LabApp.default_url=/lab/tree/{first}"]
-    command += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
-    command += ["--LabApp.extension_manager=readonly"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command.append("--allow-root")  # in a container there is often no one else
-    command += ["--no-browser"] if given.no_browser else []
-    return command + ([f"--port={given.port}"] if given.port is not None else [])
-
-
-def _learners_copy(source: Path, target: Path) -> Path:
-    """A clone's own notebooks; from a wheel, copies in `target`. A file that is there already stays as it is."""
-    if not source.is_relative_to(Path(assets.__file__).resolve().parent):
-        return source
-    target.mkdir(exist_ok=True)
-    kept = 0
-    for lesson in source.glob("[0-9][0-9]_*.ipynb"):
-        if (target / lesson.name).exists():
-            kept += 1
-        else:
-            shutil.copyfile(lesson, target / lesson.name)
-    if kept:
-        print(f"{kept} notebooks were in {target.name} already and stay as they are")
-    return target
-
-
-# --- chat -----------------------------------------------------------------------------------------------------------
-
-
 def _chat(given: argparse.Namespace) -> int:
     from memlab.console_chat import ConsoleChat
     from memlab.settings import connect
@@ -284,13 +135,33 @@ def _orders(given: argparse.Namespace) -> int:
     return console_orders.run(given, console())
 
 
+def _doctor(given: argparse.Namespace) -> int:
+    from memlab.doctor import findings
+    from memlab.settings import load_dotenv
+
+    try:
+        dotenv = load_dotenv()
+    except ConfigurationError:  # not UTF-8: one of the findings
+        dotenv = {}
+    found = findings(os.environ, dotenv, request=not given.no_request)
+    styles = {"ok": "green", "warn": "yellow", "error": "bold red"}
+    screen = console()
+    for finding in found:
+        show(screen, styled(f"{finding.level:6}", styles[finding.level]).append(finding.what, "default"))
+        if finding.remedy:
+            show(screen, styled(f"      -> {finding.remedy}", "cyan"))
+    levels = [finding.level for finding in found]
+    screen.print(f"\nerrors: {levels.count('error')}, warnings: {levels.count('warn')}")
+    return FAILED if "error" in levels else 0
+
+
 _COMMANDS = {
     "tour": _tour,
     "chat": _chat,
     "sweep": _sweep,
     "orders": _orders,
-    "lab": _lab,
-    "serve": _serve,
+    "lab": console_lab.run,
+    "serve": console_serve.run,
     "doctor": _doctor,
 }
 

@@ -1,11 +1,11 @@
-"""What the commands share: a console, styled text, help, and errors in words."""
+"""What the commands share: a console, styled text, help, the check of a port, and errors in words."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from memlab.errors import MemlabError
+from memlab.errors import InvalidInputError, MemlabError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +37,12 @@ def styled(text: str, style: str = "") -> Text:
 def show(console: Console, text: Text) -> None:
     """A terminal gets words wrapped, a pipe whole lines."""
     console.print(text, soft_wrap=not console.is_terminal)
+
+
+def check_port(port: int) -> None:
+    """Raise InvalidInputError unless it is a port to listen on."""
+    if not 0 <= port <= 65535:
+        raise InvalidInputError(f"the port is {port}; it must be from 0 to 65535, where 0 takes a free one")
 
 
 def in_words(error: Exception) -> str:

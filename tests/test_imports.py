@@ -25,14 +25,14 @@ LEVELS = [
     "clients interop settings settings_values",
     "experiments",
     "show",
-    "console doctor tour console_chat console_orders console_sweep cli",
+    "console doctor tour console_chat console_lab console_orders console_serve console_sweep cli",
 ]
 LEVEL_OF = {name: level for level, names in enumerate(LEVELS) for name in names.split()}
 
 # A client that was built without arguments asks where to go, when it is called.
 EXCEPTIONS = {("memlab.clients.base", "memlab.settings")}
 OFFLINE_MAY_USE = {"memlab.tokens", "memlab.errors", "memlab.assets"}
-MAY_USE_OFFLINE = {"memlab.settings", "memlab.cli"}
+MAY_USE_OFFLINE = {"memlab.settings", "memlab.console_serve"}
 
 
 def modules() -> dict[str, Path]:
