@@ -22,7 +22,7 @@ LEVELS = [
     "stores",
     "providers",
     "turn agent",
-    "clients interop settings settings_values",
+    "clients interop settings settings_sources settings_values",
     "experiments",
     "show",
     "console doctor tour console_chat console_lab console_orders console_serve console_sweep cli",

