@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from memlab.clients.chat_completions import OpenAIChatCompletionClient
     from memlab.clients.embedder import OpenAIEmbedder
     from memlab.clients.responses import OpenAIChatClient
+    from memlab.contents import Text, ToolCall, ToolResult
     from memlab.errors import ConfigurationError, InvalidInputError, InvalidTypeError, MemlabError
-    from memlab.messages import Message, MessageSource, Text, ToolCall, ToolResult, UsageDetails
+    from memlab.messages import Message, MessageSource
     from memlab.providers.base import ContextProvider, SessionContext
     from memlab.providers.file_history import FileHistoryProvider
     from memlab.providers.history import HistoryProvider, InMemoryHistoryProvider
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from memlab.tools import FunctionTool, record_event, tool
     from memlab.trace import Event, Trace
     from memlab.turn import AgentRunError
+    from memlab.usage import UsageDetails
     from memlab.vectors import cosine_matrix, cosine_similarity, normalize, select_top_k
 
 __version__ = "0.1.0"
@@ -48,8 +50,9 @@ _HOMES = {
     "clients.chat_completions": "OpenAIChatCompletionClient",
     "clients.embedder": "OpenAIEmbedder",
     "clients.responses": "OpenAIChatClient",
+    "contents": "Text ToolCall ToolResult",
     "errors": "ConfigurationError InvalidInputError InvalidTypeError MemlabError",
-    "messages": "Message MessageSource Text ToolCall ToolResult UsageDetails",
+    "messages": "Message MessageSource",
     "providers.base": "ContextProvider SessionContext",
     "providers.file_history": "FileHistoryProvider",
     "providers.history": "HistoryProvider InMemoryHistoryProvider",
@@ -70,6 +73,7 @@ _HOMES = {
     "tools": "FunctionTool record_event tool",
     "trace": "Event Trace",
     "turn": "AgentRunError",
+    "usage": "UsageDetails",
     "vectors": "cosine_matrix cosine_similarity normalize select_top_k",
 }
 _HOME_OF = {name: f"memlab.{home}" for home, names in _HOMES.items() for name in names.split()}

@@ -16,51 +16,32 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from memlab.checks import check_type
+from memlab.contents import Content, Text, ToolCall, ToolResult, clean_text, cleaned, read_content
 from memlab.errors import InvalidInputError, InvalidTypeError
+from memlab.usage import UsageDetails
+
+__all__ = [
+    "ROLES",
+    "SOURCES",
+    "Content",
+    "Message",
+    "MessageSource",
+    "Text",
+    "ToolCall",
+    "ToolResult",
+    "UsageDetails",
+    "as_messages",
+    "clean_text",
+    "new_id",
+    "to_wire",
+]
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")  # what the API takes as a name
 ROLES = ("system", "developer", "user", "assistant", "tool")
 SOURCES = ("external", "history", "provider", "model")
-
-
-def clean_text(text: str) -> str:
-    """`text` with each lone surrogate replaced by U+FFFD, since no encoder, database or wire takes one."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-@dataclass(frozen=True)
-class Text:
-    """Plain text."""
-
-    text: str
-    type: ClassVar[str] = "text"
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """The model asks for a tool. `arguments` is the JSON text as the model wrote it."""
-
-    call_id: str
-    name: str
-    arguments: str = "{}"
-    type: ClassVar[str] = "function_call"
-
-
-@dataclass(frozen=True)
-class ToolResult:
-    """What the tool answered. `is_error` marks an exception that was passed on as text."""
-
-    call_id: str
-    result: str
-    is_error: bool = False
-    type: ClassVar[str] = "function_result"
-
-
-Content = Text | ToolCall | ToolResult
-_CONTENT_TYPES: dict[str, type[Content]] = {kind.type: kind for kind in (Text, ToolCall, ToolResult)}
 
 
 @dataclass(frozen=True)
@@ -124,9 +105,9 @@ class Message:
             check_type("message_id", message_id, str, None)
             check_type("additional_properties", additional_properties, dict, None, Mapping, what="a dictionary or None")
             check_type("source", source, MessageSource, None)
-        parsed = [_content(item) for item in _as_list(contents)]
+        parsed = [read_content(item) for item in _as_list(contents)]
         self.role = role
-        self.contents = [_clean(item) for item in parsed]
+        self.contents = [cleaned(item) for item in parsed]
         self.author_name = author_name and clean_text(author_name)
         self.message_id = message_id
         self.additional_properties = dict(additional_properties or {})
@@ -199,33 +180,6 @@ def _as_list(contents: Any) -> Sequence[Any]:
     return [contents] if single else list(contents)
 
 
-def _content(item: Any) -> Content:
-    if isinstance(item, str):
-        return Text(item)
-    if isinstance(item, Text | ToolCall | ToolResult):
-        return item
-    if isinstance(item, Mapping) and item.get("type") in _CONTENT_TYPES:
-        fields = {name: value for name, value in item.items() if name != "type"}
-        try:
-            return _CONTENT_TYPES[item["type"]](**fields)
-        except TypeError as error:
-            raise InvalidInputError(f"a content of type {item['type']!r} can't be read: {error}") from None
-    raise InvalidTypeError(f"a content is text, a ToolCall or a ToolResult, not {type(item).__name__}: {item!r:.80}")
-
-
-def _clean(item: Content) -> Content:
-    texts = [value for name, value in vars(item).items() if name != "is_error"]
-    if wrong := [value for value in texts if not isinstance(value, str)]:
-        raise InvalidTypeError(f"{type(item).__name__} holds {wrong[0]!r:.80}; its fields are strings")
-    if all(text.isascii() for text in texts):
-        return item
-    if isinstance(item, Text):
-        return Text(clean_text(item.text))
-    if isinstance(item, ToolCall):
-        return ToolCall(clean_text(item.call_id), clean_text(item.name), clean_text(item.arguments))
-    return ToolResult(clean_text(item.call_id), clean_text(item.result), item.is_error)
-
-
 def new_id(prefix: str = "msg") -> str:
     """A new unique id."""
     return f"{prefix}_{uuid.uuid4().hex}"
@@ -268,27 +222,3 @@ def _wire(message: Message) -> list[dict[str, Any]]:
             {"id": c.call_id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in calls
         ]
     return [wire]
-
-
-class UsageDetails(dict[str, int]):
-    """Token counts under Agent Framework's names; two of them add up.
-
-    `estimated` is True when a part was counted here because the service reported no usage.
-
-    >>> UsageDetails(input_token_count=11, output_token_count=4) + UsageDetails(input_token_count=20)
-    {'input_token_count': 31, 'output_token_count': 4}
-    """
-
-    estimated: bool = False
-
-    @classmethod
-    def of(cls, prompt: int, completion: int, *, estimated: bool = False) -> UsageDetails:
-        """The counts of one model call."""
-        usage = cls(input_token_count=prompt, output_token_count=completion, total_token_count=prompt + completion)
-        usage.estimated = estimated
-        return usage
-
-    def __add__(self, other: Mapping[str, int]) -> UsageDetails:
-        total = UsageDetails({k: self.get(k, 0) + other.get(k, 0) for k in {**self, **other}})
-        total.estimated = self.estimated or getattr(other, "estimated", False)
-        return total

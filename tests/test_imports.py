@@ -16,7 +16,7 @@ PACKAGE = Path(memlab.__file__).parent
 # From the bottom up. A module may import what stands on its own level or below.
 LEVELS = [
     "errors checks assets vocabulary tokens prices",
-    "messages vectors markup",
+    "contents usage messages vectors markup",
     "session trace",
     "tools lexical ranking response",
     "stores",
