@@ -264,8 +264,8 @@ lab.check(only_log["repeat_rate"] == 0 < only_log["constraint_violations"], "a l
 # %% [markdown]
 # ## Does it last?
 #
-# Twelve visits are few. The same with 40 visits, for four of the strategies (4,800 visits, stored as well). **Predict:**
-# the 20 most similar records kept the constraint so far. Will they at visit 40?
+# Twelve visits are few. The same with 40 visits, for four of the strategies (4,800 visits, stored as well).
+# **Predict:** the 20 most similar records kept the constraint so far. Will they at visit 40?
 
 # %%
 forty = read_visits(data_path("results", "forty_visits", FILE_NAME))
@@ -284,7 +284,9 @@ lab.check(kept["repeat_rate"] == kept["constraint_violations"] == 0, "the log wi
 # ## Does the model's stubbornness make it?
 #
 # The classroom model breaks ties the same way each time, like a model at temperature 0. With ties broken anew in each
-# visit it repeats less, by luck. What it sees does not change, and so neither do the broken constraints go away:
+# visit even an agent without a memory hardly repeats: chance varies for it. So a repeat rate also says how set in its
+# ways a model is (the published runs show that a large one can be). What memory decides is whether it **can** vary, and
+# that stays as it was: see `latest_visible`, and the constraints that are still broken.
 
 # %%
 loose = {"users": 10, "language": "zh", "chat_turns_between": 3, "fresh_ties": True, "progress": False}
