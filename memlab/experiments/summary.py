@@ -90,8 +90,8 @@ def bootstrap_interval(
 
     `sums` (conversations, ...) and `sizes` (conversations,) are the total and the number of questions of each; one
     without questions is left out. As many conversations are drawn as there are, with replacement; the interval goes
-    from the 2.5th to the 97.5th percentile of the means. Few conversations make a rough one; of a single one nothing can
-    be said of others, so it is NaN.
+    from the 2.5th to the 97.5th percentile of the means. Few conversations make a rough one; of a single one nothing
+    can be said of others, so it is NaN.
     Source: Efron, Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; clusters are drawn whole.
     """
     shape, count = sums.shape[1:], np.count_nonzero(sizes)
