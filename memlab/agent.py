@@ -150,7 +150,9 @@ def _checked(given: Iterable[ContextProvider] | None) -> list[ContextProvider]:
     check_type("context_providers", given, Iterable, None, what="a list of providers, context_providers=[…]")
     providers = list(given or [])
     for provider in providers:
-        check_type("a context provider", provider, ContextProvider, what="an object of a class of ContextProvider's")
+        if not all(hasattr(provider, name) for name in ("source_id", "before_run", "after_run")):
+            what = "an object of a class of ContextProvider's"
+            check_type("a context provider", provider, ContextProvider, what=what)
         name, own = f"{type(provider).__name__}.source_id", getattr(provider, "source_id", None)
         check_type(name, own, str, what="one to super().__init__() in the provider's __init__")
     ids = [provider.source_id for provider in providers]

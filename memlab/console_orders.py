@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memlab.console import show, styled
 from memlab.errors import InvalidInputError
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FULL_VISITS, FULL_SEEDS = 40, 5
+PARTS = ".memlab-orders"  # in the folder of the result, while the experiment runs
 
 
 def add_options(orders: argparse.ArgumentParser) -> None:
@@ -29,7 +29,8 @@ def add_options(orders: argparse.ArgumentParser) -> None:
     orders.add_argument("--chat-turns", default="3,12", help="exchanges between two visits, separated by commas")
     orders.add_argument("--menu", choices=("large", "small"), default="large", help="20 dishes, or 7")
     orders.add_argument("--fresh-ties", action="store_true", help="break ties anew in each visit")
-    orders.add_argument("--full", action="store_true", help=f"{FULL_VISITS} visits and {FULL_SEEDS} seeds")
+    full = f"{FULL_VISITS} visits and {FULL_SEEDS} seeds: about 17 times the work"
+    orders.add_argument("--full", action="store_true", help=full)
     orders.add_argument("--out", default="memlab-orders", metavar="DIR", help="where the visits and the picture go")
     orders.add_argument("--jobs", type=int, default=-1, help="processes at once; -1 for all cores")
     orders.add_argument("--limit-usd", type=float, default=0.05, help="live: refuse what would cost more")
@@ -41,7 +42,7 @@ def run(given: argparse.Namespace, screen: Console) -> int:
     Raises a MemlabError for options that can't be used, and when a live run would cost more than the limit.
     """
     from memlab.experiments.orders.results import write_visits
-    from memlab.experiments.repeated_order import repeated_order
+    from memlab.experiments.repeated_order import forget_parts, repeated_order
 
     if given.list:
         _list(screen)
@@ -49,25 +50,30 @@ def run(given: argparse.Namespace, screen: Console) -> int:
     if given.jobs == 0:
         raise InvalidInputError("--jobs is 0; it must be at least 1, or -1 for all cores")
     folder = Path(given.out)
-    frame = repeated_order(
-        given.strategy or None,
-        given.users,
-        FULL_VISITS if given.full else given.visits,
-        FULL_SEEDS if given.full else given.seeds,
-        [part.strip() for part in given.language.split(",")],
-        _numbers("--chat-turns", given.chat_turns),
-        menu=given.menu,
-        fresh_ties=given.fresh_ties,
-        limit_usd=given.limit_usd,
-        resume=folder / "parts",
-        n_jobs=given.jobs,
-        progress=sys.stderr.isatty(),
-    )
-    written = write_visits(frame, folder)
-    shutil.rmtree(folder / "parts", ignore_errors=True)
-    picture = _draw(frame, folder)
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"--out is {given.out}, a file; name a folder")
+    parts = folder / PARTS
+    experiment: dict[str, Any] = {
+        "strategies": given.strategy or None,
+        "users": given.users,
+        "visits": FULL_VISITS if given.full else given.visits,
+        "seeds": FULL_SEEDS if given.full else given.seeds,
+        "language": [part.strip() for part in given.language.split(",")],
+        "chat_turns_between": _numbers("--chat-turns", given.chat_turns),
+        "menu": given.menu,
+        "fresh_ties": given.fresh_ties,
+        "resume": parts,
+    }
+    try:
+        frame = repeated_order(**experiment, limit_usd=given.limit_usd, n_jobs=given.jobs, progress=sys.stderr.isatty())
+    except KeyboardInterrupt:
+        done = len(list(parts.glob("*.json")))
+        print(f"\ninterrupted: {done} finished parts are kept in {parts}; the same command goes on", file=sys.stderr)
+        raise
     _print_table(frame, screen)
-    show(screen, styled(f"\nwritten to {folder}: {written.name}, {picture.name}"))
+    written = [write_visits(frame, folder).name, *_draw(frame, folder)]
+    show(screen, styled(f"\nwritten to {folder}: {', '.join(written)}"))
+    forget_parts(**experiment)
     return 0
 
 
@@ -88,13 +94,16 @@ def _list(screen: Console) -> None:
         show(screen, styled(f"{name:27}A control: {(control.__doc__ or '').splitlines()[0]}"))
 
 
-def _draw(frame: pd.DataFrame, folder: Path) -> Path:
+def _draw(frame: pd.DataFrame, folder: Path) -> list[str]:
+    """The names of the pictures: none where there is nothing to compare, as with controls alone."""
     from memlab import show as figures
     from memlab.show.style import png
 
+    if not (frame["prompt_tokens"].notna() & frame["repeat"].notna()).any():
+        return []
     path = folder / "pareto.png"
     path.write_bytes(png(figures.plot_repeat_pareto(frame)))
-    return path
+    return [path.name]
 
 
 def _print_table(frame: pd.DataFrame, screen: Console) -> None:
@@ -121,6 +130,10 @@ def _print_table(frame: pd.DataFrame, screen: Console) -> None:
     cells = len(frame[["language", "chat_turns"]].drop_duplicates())
     settings = f"{cells} setting{'' if cells == 1 else 's'} of language and chats"
     show(screen, styled(f"\n{len(frame):,} visits; means over {settings}, intervals over users."))
+    failures = frame.loc[frame["failed"] != "", "failed"]
+    if len(failures):
+        text = f"{len(failures):,} visits failed in part or as a whole; the first: {failures.iloc[0]}"
+        show(screen, styled(text, "bold red"))
 
 
 def _share(value: float) -> str:

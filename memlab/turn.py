@@ -22,7 +22,7 @@ from memlab.providers.history import HistoryProvider
 from memlab.response import AgentResponse, AgentResponseUpdate, ChatReply
 from memlab.session import AgentSession
 from memlab.tools import FunctionTool, as_tools, run_tool
-from memlab.trace import Failure, ModelCall, ToolRun
+from memlab.trace import Failure, ModelCall, ToolRun, Trace
 
 if TYPE_CHECKING:
     from memlab.agent import Agent
@@ -38,11 +38,15 @@ _reading: ContextVar[Turn | None] = ContextVar("memlab_reading", default=None)
 
 
 class AgentRunError(MemlabError, RuntimeError):
-    """A run failed after tools had run: what they did in the world is done. `tools_run` names them."""
+    """A run failed after tools had run: what they did in the world is done.
 
-    def __init__(self, message: str, tools_run: Sequence[str]) -> None:
+    `tools_run` names them, and `trace` tells what was searched, sent and called until then.
+    """
+
+    def __init__(self, message: str, tools_run: Sequence[str], trace: Trace | None = None) -> None:
         super().__init__(f"{message}; tools that already ran: {', '.join(tools_run) or 'none'}")
         self.tools_run = list(tools_run)
+        self.trace = trace or Trace()
 
 
 class Turn:
@@ -224,7 +228,7 @@ class Turn:
             # A service that keeps the history has the rest already.
             messages = self.produced[-1:] if self.served else [*messages, *self.produced[-2:]]
         ran = [run.name for run in self.trace.tool_runs]
-        raise AgentRunError(f"the model still called tools after {self.agent.max_tool_rounds} rounds", ran)
+        raise AgentRunError(f"the model still called tools after {self.agent.max_tool_rounds} rounds", ran, self.trace)
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         results = []
@@ -238,7 +242,8 @@ class Turn:
 
     async def _tell_events(self, run: ToolRun) -> None:
         for provider in self._providers() if run.events else ():
-            await self._guarded("after_tool", provider, run=run)
+            if hasattr(provider, "after_tool"):  # a provider of another house may not know it
+                await self._guarded("after_tool", provider, run=run)
 
     async def _call_model(self, messages: list[Message]) -> AsyncIterator[str]:
         tools = self.context.tools
@@ -257,7 +262,8 @@ class Turn:
         except Exception as error:
             if self.trace.tool_runs:
                 ran = [run.name for run in self.trace.tool_runs]
-                raise AgentRunError(f"a later model call failed with {type(error).__name__}", ran) from error
+                what = f"a later model call failed with {type(error).__name__}"
+                raise AgentRunError(what, ran, self.trace) from error
             raise
         call.seconds = time.perf_counter() - started
         call.usage, call.model = reply.usage, reply.model

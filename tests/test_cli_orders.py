@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memlab.cli import main
+from memlab.experiments.orders.parts import run_part
 from memlab.experiments.orders.results import FILE_NAME, read_visits
 from memlab.experiments.repeated_order import EVERYTHING
 
@@ -28,6 +29,38 @@ def test_it_prints_a_table_and_writes_visits_and_a_picture(tmp_path: Path, capsy
     assert len(read_visits(tmp_path / FILE_NAME)) == 3 * 2 * 4
     assert (tmp_path / "pareto.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pareto.png", FILE_NAME], "parts are gone when it ends"
+
+
+def test_what_else_is_in_the_folder_stays(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "thesis.txt").write_text("precious", encoding="utf-8")
+    assert main(["orders", "no memory", *SMALL, "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "parts" / "thesis.txt").read_text(encoding="utf-8") == "precious"
+
+
+def test_controls_alone_and_a_single_visit_have_a_table_and_no_picture(tmp_path: Path, capsys) -> None:
+    for options in (["oracle", "random", *SMALL], ["no memory", *SMALL, "--visits", "1"]):
+        assert main(["orders", *options, "--out", str(tmp_path)]) == 0
+        assert f"written to {tmp_path}: {FILE_NAME}" in capsys.readouterr().out.replace("\n", "")
+
+
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = iter(range(9))
+
+    def interrupted(*args: object) -> list[dict[str, object]]:
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return run_part(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("memlab.experiments.repeated_order.run_part", interrupted)
+    assert main(["orders", "no memory", *SMALL, "--out", str(tmp_path)]) == 130
+    assert "interrupted: 1 finished parts are kept" in capsys.readouterr().err
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, capsys) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert main(["orders", "no memory", *SMALL, "--out", str(tmp_path / "file")]) == 2
+    assert "a file; name a folder" in capsys.readouterr().err
 
 
 def test_full_is_40_visits_and_5_seeds(tmp_path: Path) -> None:

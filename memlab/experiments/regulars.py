@@ -26,6 +26,16 @@ class Regular:
     constraints: tuple[str, ...]
     taste: str | None
 
+    def __post_init__(self) -> None:
+        known, ingredients = ("no_chilli", "vegetarian"), scenario("regulars")["ingredients"]
+        for constraint in self.constraints:
+            kind, _, ingredient = constraint.partition(":")
+            if constraint not in known and not (kind in ("allergy", "avoid") and ingredient in ingredients):
+                raise InvalidInputError(
+                    f"constraint is {constraint!r}; there are {', '.join(known)}, and allergy: or avoid: with one of "
+                    f"{', '.join(ingredients)}"
+                )
+
     def allows(self, dish: Dish) -> bool:
         """Whether a dish breaks none of the constraints."""
         return not any(_breaks(constraint, dish) for constraint in self.constraints)

@@ -9,14 +9,17 @@ Every visit runs through the real pipeline: providers, tool loop, endpoint. Stra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError
 from memlab.experiments.background import run_sync
-from memlab.experiments.orders.cost import agree_on_cost, estimate_cost
-from memlab.experiments.orders.parts import EVERYTHING, Part, make_parts, run_part, visits_of
-from memlab.experiments.orders.results import keep_rows, read_rows, with_types
+from memlab.experiments.orders.cost import Budget, estimate_cost
+from memlab.experiments.orders.part_files import PartFiles
+from memlab.experiments.orders.parts import EVERYTHING, make_parts, run_part, visits_of
+from memlab.experiments.orders.results import with_types
 from memlab.experiments.orders.strategies import Strategy, chosen_strategies
 from memlab.experiments.orders.visits import Visit
 from memlab.experiments.regulars import Regular, load_regulars
@@ -25,7 +28,7 @@ from memlab.settings import Lab, connect
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EVERYTHING", "repeated_order", "replay"]
+__all__ = ["EVERYTHING", "forget_parts", "repeated_order", "replay"]
 
 
 def repeated_order(
@@ -57,8 +60,9 @@ def repeated_order(
     fresh_ties : break ties anew in each visit, as a model does at a temperature above 0. By default a user's ties are
         broken the same way in each visit: the same prompt gets the same order, as at temperature 0.
     lab : whose model and embedder; by default those of `memlab.connect()`. A live one runs in this process, after
-        its cost was measured offline and printed; above `limit_usd` it is refused.
-    resume : a folder for finished parts; an interrupted experiment goes on from there.
+        its cost was measured offline and printed. Above `limit_usd` it is refused, and stopped when it gets there.
+    resume : a folder for finished parts; an interrupted experiment goes on from there. Parts with a failed visit are
+        run again.
     n_jobs : parts at once, through joblib; None for what `joblib.parallel_config` says, else 1.
 
     Returns one row a visit: strategy, language, chat_turns, seed, user, visit, and the measures of
@@ -71,25 +75,49 @@ def repeated_order(
     from joblib import Parallel, delayed
     from tqdm.auto import tqdm
 
-    lab = lab or connect()
+    check_type("limit_usd", limit_usd, float)
+    check_type("n_jobs", n_jobs, int, None)
+    if n_jobs == 0:
+        raise InvalidInputError("n_jobs is 0; it must be at least 1, or -1 for all cores")
+    lab = _lab(lab)
     parts = list(make_parts(strategies, users, visits, seeds, language, chat_turns_between, menu, fresh_ties))
-    folder = Path(resume) if resume is not None else None
-    # A strategy of one's own may change under its name, so its parts are not kept.
-    files = {
-        part: folder / f"{part.key(lab)}.json" if folder and isinstance(part.strategy, str) else None for part in parts
-    }
-    left = [part for part, path in files.items() if path is None or not path.exists()]
-    if not lab.offline:
-        agree_on_cost(estimate_cost(left, lab), limit_usd)
+    files = PartFiles(resume, lab)
+    rows = {part: found for part in parts if (found := files.read(part)) is not None}
+    left = [part for part in parts if part not in rows]
+    budget = None if lab.offline else Budget(lab, limit_usd)
+    if budget is not None:
+        budget.agree(estimate_cost(left, lab, progress))
     jobs = n_jobs if lab.offline else 1  # a key does not travel to other processes
     work = (delayed(run_part)(part, None if lab.offline else lab) for part in left)
     done = zip(left, Parallel(n_jobs=jobs, return_as="generator")(work), strict=True)
-    rows = {
-        part: keep_rows(found, files[part])
-        for part, found in tqdm(done, total=len(left), desc="orders", unit="part", disable=not progress)
-    }
-    found = [row for part in parts for row in (rows[part] if part in rows else read_rows(files[part]))]
-    return with_types(pd.DataFrame(found))
+    for part, found in tqdm(done, total=len(left), desc="orders", unit="part", disable=not progress):
+        rows[part] = files.keep(part, found)
+        if budget is not None:
+            budget.check()
+    return with_types(pd.DataFrame([row for part in parts for row in rows[part]]))
+
+
+def forget_parts(
+    resume: str | Path,
+    strategies: Sequence[str | Strategy] | str | None = None,
+    users: int = 20,
+    visits: int = 12,
+    seeds: int = 1,
+    language: str | Sequence[str] = "zh",
+    chat_turns_between: int | Sequence[int] = 3,
+    *,
+    menu: str = "large",
+    fresh_ties: bool = False,
+    lab: Lab | None = None,
+) -> None:
+    """Remove the finished parts of this experiment, and of no other, from the folder `resume`."""
+    parts = make_parts(strategies, users, visits, seeds, language, chat_turns_between, menu, fresh_ties)
+    PartFiles(resume, _lab(lab)).forget(parts)
+
+
+def _lab(lab: Lab | None) -> Lab:
+    check_type("lab", lab, Lab, None)
+    return lab or connect()
 
 
 def replay(
@@ -103,12 +131,17 @@ def replay(
     menu: str = "large",
     lab: Lab | None = None,
 ) -> list[Visit]:
-    """The visits of one user with all that happened: prompts, searches with every score, orders."""
+    """The visits of one user with all that happened: prompts, searches with every score, orders.
+
+    Parameters are those of `repeated_order`, each with one value; `user` is a name among the regular users, or one of
+    your own. A control is no agent and has nothing to replay.
+    """
     if isinstance(user, str):
         known = {regular.id: regular for regular in load_regulars()}
         if user not in known:
             raise InvalidInputError(f"there is no user {user!r}; there are {', '.join(known)}")
         user = known[user]
-    strategy = strategy if isinstance(strategy, Strategy) else chosen_strategies([strategy])[0].name
-    part = Part(strategy, user, visits, chat_turns_between, language, seed, menu)
-    return run_sync(visits_of(part, lab or connect(), keep_records=True))
+    chosen_strategies([strategy])
+    check_type("seed", seed, int)
+    (part, *_) = make_parts([strategy], 1, visits, 1, language, chat_turns_between, menu, False)
+    return run_sync(visits_of(replace(part, user=user, seed=seed), _lab(lab), keep_records=True))

@@ -33,7 +33,7 @@ class Dish:
     spicy: bool
     name: str
     ingredients: tuple[str, ...] = ()
-    shown: Any = ""
+    shown: Any = field(default="", compare=False)
 
 
 @dataclass

@@ -194,7 +194,7 @@ def visible_in_prompt(visit: Visit) -> dict[str, bool | None]:
 def ordered(visit: Visit) -> str:
     """The order as text, or what happened instead."""
     if visit.error:
-        return f"{visit.kitchen.named(visit.order) or 'nothing'} (the run failed: {visit.error})"
+        return f"{visit.kitchen.named(visit.order) or 'nothing'} (the run failed: {visit.error.partition(':')[0]})"
     return visit.kitchen.named(visit.order) or "nothing"
 
 

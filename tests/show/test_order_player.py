@@ -18,6 +18,7 @@ from memlab.experiments.takeout import LANGUAGES, open_kitchen
 from memlab.messages import Text as Content
 from memlab.show.order_widget import prompt_html
 from memlab.show.style import png
+from memlab.trace import Trace
 
 LAB = connect("offline")
 NAMES = ("vector, top 3", "order log + tastes")
@@ -104,10 +105,10 @@ def test_history_and_failures_are_told(runs: dict[str, list[Visit]]) -> None:
     history = show.order_figure({"full history": replayed("full history", visits=2)}, 2)
     # The request, two calls of tools with their results, the answer, and a chat of two.
     assert {"No memory is searched.", "Messages of the history in the prompt: 8"} <= set(words(history))
-    failed = replace(runs[NAMES[0]][1], response=None, error="RateLimitError", order={})
+    failed = replace(runs[NAMES[0]][1], response=None, trace=Trace(), error="RateLimitError: try later", order={})
     ax = show.order_figure({"x": [failed]}, 2)
     assert {"NO ORDER", "nothing (the run failed: RateLimitError)"} <= set(words(ax))
-    assert "the run failed with RateLimitError" in prompt_html(failed)
+    assert "the run failed with RateLimitError: try later" in prompt_html(failed)
 
 
 # Many records of two searches, long Russian names, a constraint late in a long request.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlab import prices
-from memlab.errors import ConfigurationError
+from memlab.errors import ConfigurationError, InvalidInputError
 from memlab.experiments.background import run_sync
 from memlab.experiments.orders.controls import CONTROLS
 from memlab.experiments.orders.parts import Part, visits_of
@@ -25,34 +25,57 @@ class Cost:
     usd: float | None
 
 
-def estimate_cost(parts: Sequence[Part], lab: Lab) -> Cost:
+def estimate_cost(parts: Sequence[Part], lab: Lab, progress: bool = False) -> Cost:
     """What `lab` would cost for these parts, measured by running them offline with the classroom model.
 
     A real model writes longer answers and may call tools more often: take it as a lower estimate.
     """
+    from tqdm.auto import tqdm
+
     offline = Lab(read_settings({}, {}, "offline"))
-    for part in parts:
-        if part.name not in CONTROLS:
-            run_sync(visits_of(part, offline))
+    agents = [part for part in parts if part.name not in CONTROLS]
+    for part in tqdm(agents, desc="estimate", unit="part", disable=not progress, leave=False):
+        run_sync(visits_of(part, offline))
     meter, chat, embeddings = offline.meter, offline.model, offline.embedding_model
     tokens_in, tokens_out = meter.input_tokens[chat], meter.output_tokens[chat]
     embedded = meter.input_tokens[embeddings]
-    chat_usd, embedding_usd = (
-        prices.cost_usd(lab.model, tokens_in, tokens_out),
-        prices.cost_usd(lab.embedding_model, embedded),
-    )
-    usd = None if chat_usd is None or embedding_usd is None else chat_usd + embedding_usd
-    return Cost(lab.model, sum(meter.requests.values()), tokens_in, tokens_out, embedded, usd)
+    usd = prices.cost_usd(lab.model, tokens_in, tokens_out), prices.cost_usd(lab.embedding_model, embedded)
+    total = None if None in usd else sum(each for each in usd if each is not None)
+    return Cost(lab.model, sum(meter.requests.values()), tokens_in, tokens_out, embedded, total)
 
 
-def agree_on_cost(cost: Cost, limit_usd: float) -> None:
-    """Print what it will cost. Raises ConfigurationError when that is not known, or over the limit."""
-    price = "an unknown price" if cost.usd is None else f"about ${cost.usd:.4f}"
-    print(
-        f"live with {cost.model}: about {cost.requests:,} requests, {cost.input_tokens:,} tokens in, "
-        f"{cost.output_tokens:,} out, {cost.embedded_tokens:,} embedded, for {price} (measured offline: at least that)"
-    )
-    if cost.usd is None or cost.usd > limit_usd:
-        raise ConfigurationError(
-            f"that is {price}, over limit_usd={limit_usd:g}; ask for fewer users, visits or strategies, or raise it"
+class Budget:
+    """What a live run may spend, counted from now on by the connection's meter."""
+
+    def __init__(self, lab: Lab, limit_usd: float) -> None:
+        if not limit_usd >= 0:  # NaN, too
+            raise InvalidInputError(f"limit_usd is {limit_usd}; it must be 0 or more")
+        self.lab, self.limit_usd = lab, limit_usd
+        self.before = lab.meter.cost_usd() or 0.0
+
+    def agree(self, cost: Cost) -> None:
+        """Print what it will cost. Raises ConfigurationError when that is not known, or over the limit."""
+        price = "an unknown price" if cost.usd is None else f"about ${cost.usd:.4f}"
+        print(
+            f"live with {cost.model}: about {cost.requests:,} requests, {cost.input_tokens:,} tokens in, "
+            f"{cost.output_tokens:,} out, {cost.embedded_tokens:,} embedded, for {price} "
+            "(measured offline: at least that)"
         )
+        if cost.usd is None:
+            raise ConfigurationError(
+                f"{self.lab.model} or {self.lab.embedding_model} has no price; add a line for it to data/prices.csv"
+            )
+        if cost.usd > self.limit_usd:
+            raise ConfigurationError(
+                f"that is {price}, over limit_usd={self.limit_usd:g}; ask for fewer users, visits or strategies, "
+                "or raise it"
+            )
+
+    def check(self) -> None:
+        """Raises ConfigurationError when more than the limit was spent."""
+        spent = (self.lab.meter.cost_usd() or 0.0) - self.before
+        if spent > self.limit_usd:
+            raise ConfigurationError(
+                f"stopped: ${spent:.4f} spent, over limit_usd={self.limit_usd:g}; with resume= the finished parts are "
+                "kept, and a higher limit goes on from there"
+            )

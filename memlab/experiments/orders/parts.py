@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from memlab import __version__
+from memlab.checks import check_type, fits
 from memlab.errors import InvalidInputError
 from memlab.experiments.background import run_sync
 from memlab.experiments.orders.controls import CONTROLS
@@ -47,12 +46,12 @@ class Part:
         """The strategy's name."""
         return self.strategy if isinstance(self.strategy, str) else self.strategy.name
 
-    def key(self, lab: Lab) -> str:
-        """A name for the file of its rows: the same for the same experiment alone."""
-        asked = [__version__, lab.model, lab.embedding_model, lab.settings.dimensions]
-        what = [self.name, self.user.id, self.visits, self.chat_turns, self.language, self.seed, self.menu]
-        what += [self.fresh_ties, asked]
-        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:24]
+    @property
+    def settings(self) -> list[Any]:
+        """All that tells this part from others, as JSON values."""
+        user = [self.user.id, self.user.wanted, self.user.constraints, self.user.taste]
+        where = [self.language, self.menu, self.seed, self.fresh_ties]
+        return [self.name, user, self.visits, self.chat_turns, *where]
 
     @property
     def chats(self) -> list[list[tuple[str, str]]]:
@@ -75,22 +74,47 @@ def make_parts(
     fresh_ties: bool,
 ) -> Iterator[Part]:
     """All parts, strategy by strategy. Raises InvalidInputError for values that can't be used, naming them."""
-    names = EVERYTHING if strategies is None else [strategies] if isinstance(strategies, str) else strategies
-    if unknown := [name for name in names if isinstance(name, str) and name not in EVERYTHING]:
-        raise InvalidInputError(f"there is no strategy {', '.join(unknown)}; there are {', '.join(EVERYTHING)}")
-    languages = [language] if isinstance(language, str) else list(language)
-    turns = [chat_turns] if isinstance(chat_turns, int) else list(chat_turns)
-    if strange := sorted(set(languages) - set(LANGUAGES)):
+    names = _listed("strategies", EVERYTHING if strategies is None else strategies, str, Strategy)
+    languages = _listed("language", language, str)
+    turns = [int(each) for each in _listed("chat_turns_between", chat_turns, int)]
+    _check_strategies(names)
+    if strange := [each for each in languages if each not in LANGUAGES]:
         raise InvalidInputError(f"language is {', '.join(strange)}; it must be among {', '.join(LANGUAGES)}")
-    for name, value, least in [
+    for name, value, least in (
         ("visits", visits, 1),
         ("seeds", seeds, 1),
         *(("chat_turns_between", t, 0) for t in turns),
-    ]:
-        if not isinstance(value, int) or value < least:
-            raise InvalidInputError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+    ):
+        check_type(name, value, int)
+        if value < least:
+            raise InvalidInputError(f"{name} is {value}; it must be at least {least}")
+    check_type("users", users, int)
+    check_type("fresh_ties", fresh_ties, bool)
     for strategy, lang, between, seed, user in product(names, languages, turns, range(seeds), load_regulars(users)):
-        yield Part(strategy, user, visits, between, lang, seed, menu, fresh_ties)
+        yield Part(strategy, user, int(visits), between, lang, seed, menu, fresh_ties)
+
+
+def _listed(name: str, given: Any, *kinds: type) -> list[Any]:
+    """One value or several as a list, each once."""
+    values = [given] if any(fits(given, kind) for kind in kinds) else given
+    check_type(name, values, Iterable, what=f"{' or '.join(kind.__name__ for kind in kinds)}, or a list of them")
+    found = list(dict.fromkeys(values))
+    for value in found:
+        check_type(f"a value of {name}", value, *kinds)
+    if not found:
+        raise InvalidInputError(f"{name} is empty; it needs at least one value")
+    return found
+
+
+def _check_strategies(names: Sequence[object]) -> None:
+    if unknown := [name for name in names if isinstance(name, str) and name not in EVERYTHING]:
+        raise InvalidInputError(f"there is no strategy {', '.join(unknown)}; there are {', '.join(EVERYTHING)}")
+    own = [each.name for each in names if isinstance(each, Strategy)]
+    if taken := [name for name in own if name in EVERYTHING or own.count(name) > 1]:
+        raise InvalidInputError(f"the name {taken[0]!r} is taken; give your strategy another one")
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
 
 
 async def visits_of(part: Part, lab: Lab, keep_records: bool = False, all_chats: bool = False) -> list[Visit]:

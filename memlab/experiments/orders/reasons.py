@@ -69,6 +69,10 @@ def _missed(visit: Visit, search: Search) -> Explanation | None:
     score, rank = float(search.scores[best]), 1 + int((search.scores > search.scores[best]).sum())
     kept = [float(search.scores[place]) for place in search.kept]
     crowd = Counter(str(type_of(search.candidates[place], visit)) for place in search.kept)
+    if best in search.kept:
+        return Explanation(
+            Reason.NOT_RETRIEVED, "a tool brought the last order after the new one was chosen", rank, score
+        )
     taken = ", ".join(f"{count} × {name}" for name, count in crowd.most_common()) or "nothing"
     detail = f"rank {rank} of {len(search.candidates)}, score {score:.2f}: {search.why(best)}; kept: {taken}"
     return Explanation(Reason.NOT_RETRIEVED, detail, rank, score, min(kept, default=None), dict(crowd))

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memlab.assets import data_path
 from memlab.errors import InvalidInputError
+from memlab.experiments.orders.reading import RecordType
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FILE_NAME = "repeated_order.csv.gz"
 
-_TRUTHS = ("repeat", "repeat_in_window", "latest_visible", "free_choice", "constraint_visible")
+_TRUTHS = (
+    *("repeat", "repeat_in_window", "latest_visible", "free_choice", "constraint_visible"),
+    *("violation", "over_limit"),
+)
 _NUMBERS = ("prompt_tokens", "memory_tokens", "model_calls", "needed_rank")
+_FLOATS = ("diversity", "utility", "needed_score", "lowest_kept")
 _TEXTS = ("order", "why", "failed")
+_KEPT = tuple(f"kept_{kind.replace(' ', '_')}s" for kind in RecordType)
+COLUMNS = (
+    *("strategy", "language", "chat_turns", "seed", "user", "visit", "order", "repeat", "repeat_in_window"),
+    *("violation", "portions", "over_limit", "diversity", "utility", "latest_visible", "free_choice"),
+    *("constraint_visible", "prompt_tokens", "memory_tokens", "model_calls", "failed", "why"),
+    *("needed_rank", "needed_score", "lowest_kept", *_KEPT),
+)
+"""The columns of a frame of visits."""
 
 
 def with_types(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns as they are meant: truths and whole numbers that may be missing, texts that are never missing."""
-    kinds = dict.fromkeys(_TRUTHS, "boolean") | dict.fromkeys(_NUMBERS, "Int64")
-    kinds |= {name: "Int64" for name in map(str, frame) if name.startswith("kept_")}
-    typed = frame.astype({name: kind for name, kind in kinds.items() if name in frame})
-    return typed.assign(**{name: typed[name].astype(object).fillna("").astype(str) for name in _TEXTS if name in typed})
+    """All of `COLUMNS` as they are meant: truths and numbers may be missing, texts never are."""
+    kinds = dict.fromkeys(_TRUTHS, "boolean") | dict.fromkeys((*_NUMBERS, *_KEPT), "Int64")
+    typed = frame.reindex(columns=list(COLUMNS)).astype(kinds | dict.fromkeys(_FLOATS, "float64"))
+    return typed.assign(**{name: typed[name].astype(object).fillna("").astype(str) for name in _TEXTS})
 
 
 def write_visits(frame: pd.DataFrame, folder: str | Path) -> Path:
@@ -50,20 +61,3 @@ def read_visits(path: str | Path | None = None) -> pd.DataFrame:
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path.name} can't be read as a result of `memlab orders`: {error}") from error
     return with_types(pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""], low_memory=False))
-
-
-def keep_rows(rows: list[dict[str, Any]], path: Path | None) -> list[dict[str, Any]]:
-    """Write the rows of a finished part, if there is a file for them, and give them back."""
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
-        part.replace(path)
-    return rows
-
-
-def read_rows(path: Path | None) -> list[dict[str, Any]]:
-    """The rows of a part that was finished before."""
-    assert path is not None
-    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return rows

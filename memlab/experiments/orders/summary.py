@@ -30,26 +30,27 @@ RATES = {
 }
 """The columns of the table that are means over visits, and what they are means of."""
 
-COUNTS = ("conditional_repeats", "violations_in_view", "failed")
+COUNTS = ("conditional_repeats", "violations_in_view", "no_order", "failed")
 
 
 def summarise_orders(
-    frame: pd.DataFrame, by: Sequence[str] = ("language", "chat_turns", "strategy"), resamples: int = 1000
+    frame: pd.DataFrame, by: str | Sequence[str] = ("language", "chat_turns", "strategy"), resamples: int = 1000
 ) -> pd.DataFrame:
-    """One row for each group, in the order of the frame: means over visits, intervals, and three counts.
+    """One row for each group, in the order of the frame: means over visits, intervals, and four counts.
 
     Means are those of `RATES`; visits without a value (the first has no previous order) are left out. Each mean of
     `repeat_rate`, `latest_visible`, `constraint_violations` and `utility` has a 95 % interval, `…_low` and `…_high`,
     from a bootstrap that draws users; NaN with 0 `resamples`. Counts: `conditional_repeats`, repeats though the last
     order was visible and a feasible set outside of the visible ones was left; `violations_in_view`, violations though
-    the constraint was in the prompt; `failed`, runs that raised. Raises InvalidInputError for a frame without visits.
+    the constraint was in the prompt; `no_order`, visits in which none was placed; `failed`, runs that failed in part or
+    as a whole. Raises InvalidInputError for a frame without visits.
     """
     import pandas as pd
 
     if frame.empty:
         raise InvalidInputError("the frame has no visits to summarise")
-    rows = []
-    for key, group in frame.groupby(list(by), sort=False, observed=True):
+    rows, by = [], [by] if isinstance(by, str) else list(by)
+    for key, group in frame.groupby(by, sort=False, observed=True):
         row = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
         row |= {"users": group["user"].nunique(), "visits": len(group)}
         row |= {name: _mean(group, column) for name, column in RATES.items()}
@@ -60,7 +61,7 @@ def summarise_orders(
 
 
 def _mean(group: pd.DataFrame, column: str) -> float:
-    return float(group[column].astype(float).mean()) if column in group else float("nan")
+    return float(group[column].astype(float).mean())
 
 
 def _interval(group: pd.DataFrame, column: str, resamples: int) -> tuple[float, float]:
@@ -74,7 +75,8 @@ def _interval(group: pd.DataFrame, column: str, resamples: int) -> tuple[float, 
 def _counts(group: pd.DataFrame) -> dict[str, int]:
     ignored = group["repeat"] & group["latest_visible"] & group["free_choice"]
     broken = group["violation"] & group["constraint_visible"]
-    counts = (ignored.fillna(False).sum(), broken.fillna(False).sum(), (group["failed"] != "").sum())
+    missing, failed = (group["order"] == "").sum(), (group["failed"] != "").sum()
+    counts = (ignored.fillna(False).sum(), broken.fillna(False).sum(), missing, failed)
     return {name: int(count) for name, count in zip(COUNTS, counts, strict=True)}
 
 
@@ -106,6 +108,6 @@ def feasible_table(users: Sequence[Regular], menu: Sequence[Dish], visits: int =
 
 def _unavoidable(sets: int, window: int, visits: int) -> float:
     """With more sets than the window holds, one can go round; with fewer, only the first round is new."""
-    if sets > window or visits < 2:
+    if not 0 < sets <= window or visits <= sets:
         return 0.0
-    return (visits - max(sets, 1)) / (visits - 1) if visits > sets else 0.0
+    return (visits - sets) / (visits - 1)

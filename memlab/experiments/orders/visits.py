@@ -17,10 +17,12 @@ from memlab.session import AgentSession
 from memlab.stores.base import Embeds, MemoryRecord, MemoryScope
 from memlab.stores.in_memory import InMemoryVectorStore
 from memlab.trace import Search, Trace
+from memlab.turn import AgentRunError
 
 DishSet = frozenset[str]
 
-_HOPELESS = (401, 403, 404)  # a wrong key, model or address: no later visit will do better
+_TOO_MANY = 3  # failures in a row
+_MAY_PASS = (408, 409, 429)  # and what a server says of itself, from 500 on
 
 
 class SimulatedClock:
@@ -54,11 +56,11 @@ class Customer:
 
 @dataclass(frozen=True)
 class Visit:
-    """One visit: the request, the trace of the run (None if it failed) and what was ordered.
+    """One visit: the request, the trace of the run and what was ordered.
 
     `order` maps dish ids to quantities, all orders of the visit together. An order counts once it was placed, even if
-    the run failed after it: `error` then names the kind of failure. `previous` holds the earlier orders, the latest
-    first; visits without an order left out. `stored` are all records of the user when the visit began.
+    the run failed after it: `error` then says how, and `response` is None. `previous` holds the earlier orders, the
+    latest first; visits without an order left out. `stored` are all records of the user when the visit began.
     """
 
     number: int
@@ -68,6 +70,7 @@ class Visit:
     previous: tuple[DishSet, ...]
     kitchen: Kitchen
     response: AgentResponse | None = None
+    trace: Trace = field(default_factory=Trace, repr=False)
     error: str = ""
     stored: Sequence[MemoryRecord] = field(default=(), repr=False)
 
@@ -75,11 +78,6 @@ class Visit:
     def dishes(self) -> DishSet:
         """The canonical ids of the dishes that were ordered."""
         return frozenset(self.order)
-
-    @property
-    def trace(self) -> Trace:
-        """The trace of the run; an empty one if it failed."""
-        return self.response.trace if self.response else Trace()
 
     @property
     def prompt(self) -> Sequence[Message]:
@@ -140,7 +138,8 @@ async def walk(
     seed_of : the seed of a visit, by its number; it breaks ties in the classroom model. None for none.
     keep_records : keep what was stored before each visit, to explain a repeat.
 
-    A run that fails is a visit with an `error`; what no later run could do better, such as a wrong key, is raised.
+    A run that fails for a reason that may pass is a visit with an `error`. What no later run could do better, a wrong
+    key, an empty account, a bug, is raised, and so is the third failure in a row.
     Chats go through the storing of the providers as a run's exchange does; no model is called for them.
     """
     kitchen.logs_orders = strategy.logs_orders
@@ -149,22 +148,26 @@ async def walk(
     agent = kitchen.agent(client, providers)
     going_on: dict[str, AgentSession] = {}
     previous: dict[str, tuple[DishSet, ...]] = {}
+    failures = 0
     for number, step in enumerate(steps, start=1):
         who = step.customer.id
         session = _session(agent, who)
         if strategy.one_session:
             session = going_on.setdefault(who, session)
         before, stored = len(kitchen.orders), _all_records(store, who) if keep_records else ()
-        response, error = None, ""
+        response, trace, error = None, Trace(), ""
         try:
             options = {"seed": seed_of(number)} if seed_of else {}
             response = await agent.run(step.request, session=session, options=options)
+            trace, failures = response.trace, 0
         except Exception as failure:
-            if getattr(failure, "status_code", None) in _HOPELESS:
+            failures += 1
+            if failures == _TOO_MANY or not _may_pass(failure):
                 raise
-            error = type(failure).__name__  # an endpoint may fail in any way, and the visit counts
+            error = _in_words(failure)
+            trace = getattr(failure, "trace", trace)
         order, past = _together(kitchen.orders[before:]), previous.get(who, ())
-        yield Visit(number, step.customer, step.request, order, past, kitchen, response, error, stored)
+        yield Visit(number, step.customer, step.request, order, past, kitchen, response, trace, error, stored)
         previous[who] = (frozenset(order), *past) if order else past
         clock.forward(hours=1)
         later = going_on.get(who) or _session(agent, who)
@@ -172,6 +175,22 @@ async def walk(
             clock.forward(minutes=1)
             await store_exchange(agent, later, said, answered)
         clock.forward(hours=23, minutes=-len(step.chats))
+
+
+def _may_pass(failure: Exception) -> bool:
+    """Whether the next visit may do better: the service was busy or away, or the model went on calling tools."""
+    import openai
+
+    cause = failure.__cause__ if isinstance(failure, AgentRunError) else failure
+    if cause is None or isinstance(cause, openai.APIConnectionError | ConnectionError):
+        return True
+    status, code = getattr(cause, "status_code", None), getattr(cause, "code", None)
+    return isinstance(status, int) and (status in _MAY_PASS or status >= 500) and code != "insufficient_quota"
+
+
+def _in_words(failure: Exception) -> str:
+    cause = failure.__cause__ if isinstance(failure, AgentRunError) and failure.__cause__ else failure
+    return f"{type(failure).__name__}: {cause}"[:200]
 
 
 def _session(agent: Agent, user_id: str) -> AgentSession:

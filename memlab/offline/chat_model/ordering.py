@@ -111,7 +111,8 @@ def _first_calls(conversation: Conversation, menu_tool: Tool | None, place_tool:
 
 
 def _fillable(tool: Tool) -> bool:
-    return not tool.required or search_tool.parameter(tool) is not None
+    """A tool that only looks something up, with what is known of it."""
+    return not search_tool.changes_something(tool) and (not tool.required or search_tool.parameter(tool) is not None)
 
 
 def _filled(tool: Tool, question: str) -> dict[str, Any]:

@@ -15,18 +15,33 @@ _SEARCH = re.compile(
 )
 
 
+_QUESTION = re.compile(r"^(?:q|s|text|input|prompt)$|quer|question|search|term|keyword|topic|phrase|问题|查询|关键|запрос|вопрос", re.I)  # fmt: skip  # noqa: E501
+_CHANGES = re.compile(
+    r"(?:^|[^a-zа-яё])(?:cancel|delet|remov|clear|eras|wip|forget|refund|send|e-?mail|mail|re-?order|repeat|updat|edit|sav|add|creat|"
+    r"отмен|удал|очист|стере|возвра|отправ|повтор|измен|сохран)|取消|删除|清空|清除|退款|发送|重新|修改|保存",
+    re.I,
+)
+
+
 def search_tool(conversation: Conversation) -> Tool | None:
-    """A tool that looks like a search over earlier chats: such a word, and one required string parameter."""
-    return next((tool for tool in conversation.tools if _SEARCH.search(tool.label) and parameter(tool)), None)
+    """A tool that looks like a search over earlier chats: such a word, and one required text that is a question."""
+    found = (tool for tool in conversation.tools if _SEARCH.search(tool.label) and parameter(tool))
+    return next((tool for tool in found if not changes_something(tool)), None)
 
 
 def parameter(tool: Tool) -> str | None:
-    """The name of the one required string parameter, if there is exactly one."""
-    if len(tool.required) != 1:
+    """The name of the one required string parameter, if there is exactly one and it is meant for a question."""
+    if len(tool.required) != 1 or not _QUESTION.search(tool.required[0]):
         return None
     schema = tool.properties.get(tool.required[0])
     is_string = isinstance(schema, dict) and schema.get("type", "string") == "string" and "enum" not in schema
     return tool.required[0] if is_string else None
+
+
+def changes_something(tool: Tool) -> bool:
+    """Whether a tool's name, or the first words of its description, say that it does more than look something up."""
+    name = re.sub(r"([a-z])([A-Z])", r"\1 \2", tool.name)
+    return bool(_CHANGES.search(name) or _CHANGES.search(tool.description[:12]))
 
 
 def call_search(conversation: Conversation) -> Turn | None:

@@ -5,17 +5,18 @@ import json
 from pathlib import Path
 
 import joblib
+import numpy as np
 import openai
 import pandas as pd
 import pytest
 
 import memlab
-from memlab import ConfigurationError, InvalidInputError
+from memlab import ConfigurationError, InvalidInputError, MemlabError
 from memlab.experiments.orders.results import read_visits, write_visits
 from memlab.experiments.orders.strategies import Strategy
 from memlab.experiments.orders.summary import summarise_orders
 from memlab.experiments.regulars import load_regulars
-from memlab.experiments.repeated_order import EVERYTHING, repeated_order, replay
+from memlab.experiments.repeated_order import EVERYTHING, forget_parts, repeated_order, replay
 from memlab.experiments.takeout import open_kitchen
 from memlab.offline.server import Server
 from memlab.settings import Lab, read_settings
@@ -128,6 +129,33 @@ def test_an_interrupted_experiment_goes_on(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.json"))) == 12, "another experiment has files of its own"
 
 
+@pytest.mark.parametrize("broken", ["", "[", "[]", '[{"visit": 1}]', "5", '[{"visit": 1}, 2, 3, 4]'])
+def test_a_file_that_is_not_whole_is_made_again(broken: str, tmp_path: Path) -> None:
+    whole = repeated_order(["oracle"], resume=tmp_path, **SMALL)
+    for path in tmp_path.glob("*.json"):
+        path.write_text(broken, encoding="utf-8")
+    pd.testing.assert_frame_equal(repeated_order(["oracle"], resume=tmp_path, **SMALL), whole)
+
+
+def test_only_the_parts_of_one_experiment_are_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious", encoding="utf-8")
+    repeated_order(["oracle"], resume=tmp_path, **SMALL)
+    repeated_order(["random"], resume=tmp_path, **SMALL)
+    settings = {name: value for name, value in SMALL.items() if name != "progress"}
+    forget_parts(tmp_path, ["oracle"], **settings)
+    assert len(list(tmp_path.glob("*.json"))) == 2
+    forget_parts(tmp_path, ["random"], **settings)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_live_and_an_offline_run_share_no_parts(tmp_path: Path) -> None:
+    repeated_order(["no memory"], resume=tmp_path, **SMALL)
+    with Server(port=0, api_key="secret") as server:
+        repeated_order(["no memory"], resume=tmp_path, lab=live_lab(server.url), **SMALL)
+        assert server.counts["/v1/chat/completions"] > 0
+    assert len(list(tmp_path.glob("*.json"))) == 4
+
+
 def test_a_strategy_of_one_s_own_is_run_and_never_taken_from_a_file(tmp_path: Path) -> None:
     mine = Strategy("mine", "The single most similar.", lambda shop: [shop.memory(max_results=1)])
     frame = repeated_order([mine], resume=tmp_path, **SMALL)
@@ -136,23 +164,63 @@ def test_a_strategy_of_one_s_own_is_run_and_never_taken_from_a_file(tmp_path: Pa
     assert not list(tmp_path.glob("*.json"))
 
 
+MINE = Strategy("mine", "One.", lambda shop: [])
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"strategies": ["vector, top 33"]}, "no strategy vector, top 33; there are no memory, full history"),
+        ({"strategies": []}, "strategies is empty"),
+        ({"strategies": [5]}, "a value of strategies is 5"),
+        ({"strategies": 5}, "strategies is 5 .int.; pass str or Strategy, or a list"),
+        ({"strategies": [Strategy("oracle", "Mine.", lambda shop: [])]}, "the name 'oracle' is taken"),
+        ({"strategies": [MINE, Strategy("mine", "Two.", lambda shop: [])]}, "the name 'mine' is taken"),
         ({"users": 0}, "count is 0; there are regular users for 1 to 20"),
         ({"users": 21}, "count is 21"),
-        ({"visits": 0}, "visits is 0; it must be a whole number of at least 1"),
+        ({"users": "3"}, "users is '3' .str.; pass a whole number"),
+        ({"users": True}, "users is True"),
+        ({"visits": 0}, "visits is 0; it must be at least 1"),
         ({"visits": 2.5}, "visits is 2.5"),
+        ({"visits": True}, "visits is True"),
         ({"seeds": 0}, "seeds is 0"),
-        ({"chat_turns_between": -1}, "chat_turns_between is -1; it must be a whole number of at least 0"),
+        ({"chat_turns_between": -1}, "chat_turns_between is -1; it must be at least 0"),
+        ({"chat_turns_between": []}, "chat_turns_between is empty"),
+        ({"chat_turns_between": None}, "chat_turns_between is None"),
         ({"language": "de"}, "language is de; it must be among zh, en, ru"),
+        ({"language": []}, "language is empty"),
+        ({"language": 5}, "language is 5"),
         ({"menu": "huge"}, "menu is 'huge'; there are small and large"),
+        ({"fresh_ties": "no"}, "fresh_ties is 'no'"),
+        ({"limit_usd": "a"}, "limit_usd is 'a'"),
+        ({"lab": "x"}, "lab is 'x'"),
+        ({"n_jobs": 0}, "n_jobs is 0; it must be at least 1, or -1 for all cores"),
+        ({"n_jobs": "2"}, "n_jobs is '2'"),
+        ({"resume": __file__}, "is a file; name a folder"),
     ],
 )
 def test_values_it_cant_use_are_named(wrong: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
+    with pytest.raises(MemlabError, match=message):
         repeated_order(**{"strategies": ["oracle"], **SMALL, **wrong})  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_and_repeated_values_are_taken() -> None:
+    wanted = repeated_order(["oracle"], users=2, visits=3, chat_turns_between=[0, 1], **QUIET)
+    given = {"users": np.int64(2), "visits": np.int64(3), "chat_turns_between": np.array([0, 1, 1]), **QUIET}
+    pd.testing.assert_frame_equal(repeated_order(["oracle", "oracle"], language=["zh", "zh"], **given), wanted)
+
+
+@pytest.mark.parametrize("wrong", [{"visits": 0}, {"visits": "2"}, {"chat_turns_between": -1}, {"seed": "a"}])
+def test_a_replay_names_what_it_cant_use(wrong: dict[str, object]) -> None:
+    with pytest.raises(MemlabError, match=next(iter(wrong))):
+        replay("no memory", **wrong)  # type: ignore[arg-type]
+
+
+def test_controls_alone_make_a_table() -> None:
+    frame = repeated_order(["oracle", "random"], users=2, visits=3, **QUIET)
+    table = summarise_orders(frame, by="strategy").set_index("strategy")
+    assert table.loc["oracle", "repeat_rate"] == 0
+    assert np.isnan(table.loc["oracle", "latest_visible"])
 
 
 def live_lab(url: str, model: str = "classroom-128k") -> Lab:
@@ -173,9 +241,11 @@ def test_it_runs_live_and_says_what_it_costs_first(capsys: pytest.CaptureFixture
 
 def test_a_live_run_over_the_limit_sends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Server(port=0, api_key="secret") as server:
-        for model, price in [("gpt-4o", r"about \$0\.09"), ("some-new-model", "an unknown price")]:
-            with pytest.raises(ConfigurationError, match=f"{price}.*over limit_usd=0.0001"):
+        for model, why in [("gpt-4o", r"about \$0\.09.*over limit_usd=0.0001"), ("new", "has no price; add a line")]:
+            with pytest.raises(ConfigurationError, match=why):
                 repeated_order(SOME, lab=live_lab(server.url, model), limit_usd=0.0001, **SMALL)
+        with pytest.raises(InvalidInputError, match="limit_usd is nan"):
+            repeated_order(SOME, lab=live_lab(server.url), limit_usd=float("nan"), **SMALL)
         assert not server.counts
     assert "secret" not in capsys.readouterr().out
 
@@ -223,3 +293,22 @@ def test_a_resumed_live_run_pays_only_for_what_is_left(tmp_path: Path, capsys: p
         pd.testing.assert_frame_equal(repeated_order(SOME, **settings), first)
         assert server.counts["/v1/chat/completions"] == before
     assert "about 0 requests" in capsys.readouterr().out
+
+
+def test_a_live_run_stops_when_the_limit_is_spent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with Server(port=0, api_key="secret") as server:
+        lab = live_lab(server.url)
+        monkeypatch.setattr(lab.meter, "cost_usd", lambda: sum(lab.meter.requests.values()) / 100)
+        with pytest.raises(ConfigurationError, match=r"stopped: \$0.*over limit_usd=0.05; with resume="):
+            repeated_order(["no memory"], lab=lab, resume=tmp_path, **SMALL)
+    assert len(list(tmp_path.glob("*.json"))) == 1, "the part that was paid for is kept"
+
+
+def test_a_part_with_a_failure_is_told_and_run_again(tmp_path: Path) -> None:
+    with Server(port=0, api_key="secret") as server:
+        lab = live_lab(server.url)
+        lab.__dict__["embedder"] = lab.embedder_for("no-such-model", 512)
+        frame = repeated_order(["order log"], lab=lab, resume=tmp_path, **{**SMALL, "chat_turns_between": 0})
+    assert frame.loc[frame["visit"] > 1, "failed"].str.contains("NotFoundError").all()
+    assert summarise_orders(frame)["failed"].item() > 0
+    assert not list(tmp_path.glob("*.json"))

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from memlab import InvalidInputError
+from memlab.experiments.orders.results import with_types
 from memlab.experiments.orders.summary import feasible_table, summarise_orders
 from memlab.experiments.regulars import load_regulars
 from memlab.experiments.takeout import open_kitchen
@@ -26,9 +27,9 @@ def made_frame(repeats: dict[str, list[bool]], **columns: object) -> pd.DataFram
         "diversity": 1.0,
         "utility": 0.5,
         "failed": "",
+        "order": "soup",
     }
-    frame = pd.DataFrame(rows).assign(**{**given, **columns})
-    return frame.astype(dict.fromkeys(["repeat", "latest_visible", "free_choice", "constraint_visible"], "boolean"))
+    return with_types(pd.DataFrame(rows).assign(**{**given, **columns}))
 
 
 def test_a_mean_is_over_visits_that_have_a_previous_order() -> None:
@@ -55,9 +56,16 @@ def test_repeats_count_as_ignored_only_where_they_were_seen_and_avoidable() -> N
 
 def test_violations_in_view_and_failures_are_counted() -> None:
     frame = made_frame({"a": [False]}, violation=True, failed="AgentRunError")
-    assert summarise_orders(frame)[["violations_in_view", "failed"]].values.tolist() == [[0, 2]]
+    assert summarise_orders(frame)[["violations_in_view", "failed", "no_order"]].values.tolist() == [[0, 2, 0]]
     frame = made_frame({"a": [False]}, violation=True, constraint_visible=True)
     assert summarise_orders(frame)["violations_in_view"].item() == 2
+
+
+def test_visits_without_an_order_are_counted_and_dilute_nothing() -> None:
+    frame = made_frame({"a": [True]})
+    frame.loc[1, ["order", "violation", "utility", "repeat"]] = ["", pd.NA, np.nan, pd.NA]
+    row = summarise_orders(frame, by="user").iloc[0]
+    assert (row["no_order"], row["utility"], row["constraint_violations"]) == (1, 0.5, 0.0)
 
 
 def test_without_resamples_there_is_no_interval_and_without_visits_no_table() -> None:
@@ -79,5 +87,6 @@ def test_the_small_menu_forces_repeats_on_some() -> None:
     three = table[table["feasible_sets"] == 3]
     assert len(three)
     assert np.allclose(three["unavoidable_in_window"], 9 / 11)
+    assert feasible_table(load_regulars(), [])["unavoidable_repeats"].eq(0).all(), "nothing to order, nothing repeated"
     one = table[table["feasible_sets"] == 1]
     assert (one["unavoidable_repeats"] == 1).all()

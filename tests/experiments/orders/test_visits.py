@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import memlab
-from memlab import Message
+from memlab import AgentRunError, Message
 from memlab.experiments.background import run_sync
 from memlab.experiments.orders.embedding import RememberingEmbedder
 from memlab.experiments.orders.measures import row_of
@@ -40,6 +40,20 @@ class Failing:
             yield part
 
 
+class Broken:
+    """A client with a bug."""
+
+    async def complete(self, *args: Any, **options: Any) -> AsyncIterator[str | ChatReply]:
+        yield "a" + 1  # type: ignore[operator]
+
+
+async def collect(client: ChatClient) -> list[Visit]:
+    lab, kitchen = memlab.connect("offline"), open_kitchen("en", "large")
+    steps = steps_of(Customer("Alice", "Order me a take-away", "Order me a take-away"), [[]])
+    going = walk(steps, STRATEGIES["no memory"], kitchen, client, lab.embedder, lab.embedder.dimensions)
+    return [visit async for visit in going]
+
+
 def visits(
     strategy: str, count: int = 4, failing: set[int] | None = None, menu: str = "large", chats: int = 1
 ) -> list[Visit]:
@@ -58,11 +72,26 @@ def visits(
 
 def test_an_order_counts_though_the_run_failed_after_it() -> None:
     second, third = visits("order log", failing={2})[1:3]
-    assert second.error == "AgentRunError"
+    assert second.error == "AgentRunError: the line went dead"
     assert second.dishes
     assert third.previous[0] == second.dishes
     row = row_of(second, load_regulars(1)[0], "en")
-    assert (row["order"], row["failed"]) == ("+".join(sorted(second.dishes)), "AgentRunError")
+    assert (row["order"], row["failed"]) == ("+".join(sorted(second.dishes)), second.error)
+
+
+def test_what_the_model_saw_is_known_though_the_run_failed_after_the_order() -> None:
+    alice = load_regulars(1)[0]
+    row = row_of(visits("order log + tastes", failing={3})[2], alice, "en")
+    assert (row["latest_visible"], row["constraint_visible"], row["repeat"]) == (True, True, False)
+    assert row["prompt_tokens"] > 0
+    assert row["model_calls"] == 3
+
+
+def test_a_failure_that_no_visit_would_mend_is_raised() -> None:
+    with pytest.raises(AgentRunError, match="a later model call failed with ConnectionError"):
+        visits("order log", failing={2, 3, 4})
+    with pytest.raises(TypeError):
+        run_sync(collect(Broken()))
 
 
 def test_the_order_log_knows_the_order_of_a_run_that_failed_and_the_vector_memory_does_not() -> None:

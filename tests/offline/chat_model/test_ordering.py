@@ -202,6 +202,33 @@ def test_a_tool_that_lists_orders_may_want_a_question(name, description):
     assert set(ordered) == {"清蒸鲈鱼", "西芹百合"}
 
 
+@pytest.mark.parametrize("parameter", [None, "userQuestion", "order_id", "email", "reason", "confirm"])
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("CancelLastOrder", "Cancels the last order"),
+        ("DeleteOrderHistory", "删除历史订单"),
+        ("refund_previous_order", ""),
+        ("ReorderLastOrder", "Orders the last order again"),
+        ("ClearHistory", "Clears the chat history"),
+        ("SendEmail", "Mails the order history to an address"),
+        ("history", "Удаляет историю заказов"),
+    ],
+)
+def test_a_tool_that_changes_something_is_not_called_for_looking_something_up(name, description, parameter):
+    schema = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+    other = function(name, description, schema if parameter else NOTHING)
+    _, _, called = play({"role": "system", "content": VARY}, user("帮我点一份外卖"), tools=[*TOOLS, other])
+    assert called == ["GetMenu", "PlaceOrder"]
+
+
+def test_a_log_is_not_given_the_request_as_an_id():
+    schema = {"type": "object", "properties": {"user_id": {"type": "string"}}, "required": ["user_id"]}
+    log = function("GetLastOrders", "Lists the user's last orders", schema)
+    _, _, called = play({"role": "system", "content": VARY}, user("帮我点一份外卖"), tools=[*TOOLS, log])
+    assert called == ["GetMenu", "PlaceOrder"]
+
+
 def test_menu_forms():
     objects = read_menu(
         '[{"name": "Soup", "kind": "veg", "spicy": true}, {"name": "Stew", "kind": "meat", "spicy": false}]'
