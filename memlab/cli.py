@@ -72,7 +72,12 @@ def _parser() -> argparse.ArgumentParser:
     chat.add_argument("--top-k", type=int, default=6, help="vector: send at most this many memories")
     chat.add_argument("--threshold", type=float, default=0.3, help="vector: the lowest cosine similarity")
     _add_sweep(add("sweep", "how retrieval does over top-k, threshold and ranking, on labelled conversations"))
-    console_orders.add_options(add("orders", "the agent that repeats its orders: every strategy against it, measured"))
+    console_orders.add_options(
+        add(
+            "orders",
+            "the agent that repeats its orders: every strategy measured (minutes; interrupted, it goes on)",
+        )
+    )
     console_lab.add_options(add("lab", "open JupyterLab on the lessons"))
     console_serve.add_options(add("serve", "the offline endpoint on a port, for other OpenAI clients"))
     doctor = add("doctor", "what is wrong with this set-up, and what to do")

@@ -1,4 +1,7 @@
-"""`memlab orders`: the repeated order under every strategy; a table, the visits as a file, and a picture."""
+"""`memlab orders`: the repeated order under every strategy; a table, the visits as a file, and a picture.
+
+All strategies in all settings take about six minutes on two cores. An interrupted run goes on when it is called again.
+"""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ class ChatHistoryMemoryProviderOptions:
     storage_input_response_message_filter : which answers are stored; by default all.
     record_template : a memory as the model reads it: {text}, {role}, {author}, {date}.
     store_turns_as_one : one record for a turn, instead of one for each message.
-    deduplicate : a text that the scope holds already, in the same role, is stored once, with its latest time.
+    deduplicate : a text that the scope holds already, in the same role, is stored once, with its latest time. It holds
+        for what is stored from then on, and not for events: an order placed twice is two orders.
     exclude_loaded : leave out records of messages that the history sends in this run anyway.
     quote_memories : each memory as one JSON string, so that its text can't look like a heading or an order.
     timeout : seconds a search or a write may take; None for no limit.

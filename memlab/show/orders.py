@@ -175,9 +175,15 @@ def rows_of(table: pd.DataFrame) -> list[pd.Series[Any]]:
 
 
 def size_of(frame: pd.DataFrame) -> str:
-    """How many users and visits the figure stands on."""
-    languages = f", {' and '.join(dict.fromkeys(frame['language']))}" if "language" in frame else ""
-    return f"{frame['user'].nunique()} users, {frame['visit'].nunique()} visits each{languages}"
+    """What the figure stands on: users, visits, languages, chat turns, and seeds if there are several."""
+    parts = [f"{frame['user'].nunique()} users, {frame['visit'].nunique()} visits each"]
+    if "language" in frame:
+        parts.append(", ".join(dict.fromkeys(frame["language"])))
+    if "chat_turns" in frame:
+        parts.append(f"{' or '.join(map(str, dict.fromkeys(frame['chat_turns'])))} chats between")
+    if "seed" in frame and frame["seed"].nunique() > 1:
+        parts.append(f"{frame['seed'].nunique()} seeds")
+    return "; ".join(parts)
 
 
 def percent(share: float) -> str:

@@ -366,3 +366,18 @@ async def test_without_deduplicate_the_same_words_said_twice_are_two_records():
     await ask(agent, "hello")
     await ask(agent, "hello")
     assert texts(store) == ["hello", "ok", "hello", "ok"]
+
+
+async def test_deduplicate_keeps_each_event():
+    @tool
+    def order() -> Event:
+        return Event("order", "soup")
+
+    store = FaultyStore()
+    agent = remembering(
+        memory(store, deduplicate=True), ScriptedEndpoint(call("order"), "ok", call("order"), "ok").client, tools=[order]
+    )
+    await ask(agent, "order soup")
+    await ask(agent, "order soup")
+    assert texts(store, kind="order") == ["soup", "soup"]
+    assert texts(store, kind="message") == ["order soup", "ok"]

@@ -96,8 +96,8 @@ def replay_run(
 def run_table(name: str, visits: Sequence[Visit], language: str = "zh") -> pd.DataFrame:
     """One row an order: what was retrieved and at what score, what was ordered, and what was published.
 
-    `same_as` is the latest earlier order of that user with the same dishes; `agrees` says whether ours is as
-    published, where something was.
+    `same_as` is the latest earlier order of that user with the same dishes; `same_pattern` says whether ours
+    is as what was published of it: which earlier order it equals, or that it is spicy. The dishes may differ.
     """
     import pandas as pd
 
@@ -117,10 +117,10 @@ def run_table(name: str, visits: Sequence[Visit], language: str = "zh") -> pd.Da
                 "spicy": spicy,
                 "same_as": same_as,
                 "published": theirs.note if theirs else "",
-                "agrees": _agrees(theirs, same_as, spicy),
+                "same_pattern": _same_pattern(theirs, same_as, spicy),
             }
         )
-    return pd.DataFrame(rows).astype({"same_as": "Int64", "agrees": "boolean"})
+    return pd.DataFrame(rows).astype({"same_as": "Int64", "same_pattern": "boolean"})
 
 
 def constraint_words(language: str) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def _retrieved(visit: Visit) -> str:
     return " | ".join(found) or "nothing"
 
 
-def _agrees(theirs: Published | None, same_as: int | None, spicy: bool) -> bool | None:
+def _same_pattern(theirs: Published | None, same_as: int | None, spicy: bool) -> bool | None:
     if theirs is None:
         return None
     return (theirs.same_as is None or theirs.same_as == same_as) and (not theirs.spicy or spicy)
