@@ -373,10 +373,8 @@ async def test_deduplicate_keeps_each_event():
     def order() -> Event:
         return Event("order", "soup")
 
-    store = FaultyStore()
-    agent = remembering(
-        memory(store, deduplicate=True), ScriptedEndpoint(call("order"), "ok", call("order"), "ok").client, tools=[order]
-    )
+    store, endpoint = FaultyStore(), ScriptedEndpoint(call("order"), "ok", call("order"), "ok")
+    agent = remembering(memory(store, deduplicate=True), endpoint.client, tools=[order])
     await ask(agent, "order soup")
     await ask(agent, "order soup")
     assert texts(store, kind="order") == ["soup", "soup"]
