@@ -176,11 +176,12 @@ def rows_of(table: pd.DataFrame) -> list[pd.Series[Any]]:
 
 def size_of(frame: pd.DataFrame) -> str:
     """What the figure stands on: users, visits, languages, chat turns, and seeds if there are several."""
-    values = {name: frame[name].dropna().unique() for name in ("language", "chat_turns", "seed") if name in frame}
-    languages, chats, seeds = (values.get(name, []) for name in ("language", "chat_turns", "seed"))
+    languages, chats, seeds = (
+        list(frame[name].dropna().unique()) if name in frame else [] for name in ("language", "chat_turns", "seed")
+    )
     parts = [f"{frame['user'].nunique()} users, {frame['visit'].nunique()} visits each"]
-    parts += [", ".join(languages)] if len(languages) else []
-    parts += [f"{' or '.join(str(int(turns)) for turns in chats)} chats between"] if len(chats) else []
+    parts += [", ".join(languages)] if languages else []
+    parts += [f"{' or '.join(str(int(turns)) for turns in chats)} chats between"] if chats else []
     parts += [f"{len(seeds)} seeds"] if len(seeds) > 1 else []
     return "; ".join(parts)
 
