@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -18,6 +19,11 @@ settings.register_profile("memlab", deadline=None)  # how long an example takes 
 settings.load_profile("memlab")
 
 URL = "http://scripted.invalid/v1"
+
+
+def stable_id(value: object) -> str:
+    """The id of a test's parameter: its text without addresses and random ids, which differ between processes."""
+    return re.sub(r" at 0x[0-9a-f]+|[0-9a-f]{32}|datetime\([^)]*\)", "", str(value))
 
 
 def call(name: str, call_id: str = "call_1", /, **arguments: Any) -> ToolCall:

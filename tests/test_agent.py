@@ -24,7 +24,7 @@ from memlab import (
 )
 from memlab.settings import Lab, read_settings
 from tests.providers.test_base import Reminder
-from tests.support import ScriptedEndpoint, call, failure
+from tests.support import ScriptedEndpoint, call, failure, stable_id
 
 
 @tool
@@ -522,7 +522,7 @@ class Nameless(ContextProvider):
         ({"context_providers": [Reminder]}, "context provider is <class.*an object"),
         ({"context_providers": [Nameless()]}, r"Nameless\.source_id is None.*super\(\)"),
     ],
-    ids=str,
+    ids=stable_id,
 )
 def test_an_agent_refuses_arguments_of_another_type_and_says_what_to_pass(options, said):
     with pytest.raises(InvalidTypeError, match=said):

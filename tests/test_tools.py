@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from memlab import FunctionTool, InvalidInputError, InvalidTypeError, ToolCall, tool
 from memlab.tools import as_tools, collecting_events, record_event, run_tool
+from tests.support import stable_id
 
 
 @tool(name="PlaceOrder", description="外卖下单")
@@ -155,7 +156,7 @@ class Kitchen:
         (Kitchen(), r"\(Kitchen\)"),
         (Kitchen, r"\(type\)"),
     ],
-    ids=str,
+    ids=stable_id,
 )
 def test_what_is_no_function_is_no_tool_and_the_error_says_what_to_pass(way, given, shown):
     with pytest.raises(InvalidTypeError, match=f"a tool is .*{shown}; pass a function made with def"):

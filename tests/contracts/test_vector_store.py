@@ -26,7 +26,7 @@ from memlab.ranking import RANKS
 from memlab.stores.base import SCOPE_FIELDS, VectorStore
 from memlab.stores.reembed import reembed
 from memlab.stores.transfer import export_jsonl, import_jsonl
-from tests.support import word_vector
+from tests.support import stable_id, word_vector
 from tests.support_postgres import new_schema, postgres_url  # noqa: F401 - a fixture
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -255,7 +255,9 @@ def test_scan_is_newest_first_by_time_whatever_the_order_of_writing(store):
         store.scan("c", scope=ALICE, limit="2")
 
 
-@pytest.mark.parametrize("given", ["soup", ["soup"], record("soup"), 5, [None], (r for r in [record("soup")])], ids=str)
+@pytest.mark.parametrize(
+    "given", ["soup", ["soup"], record("soup"), 5, [None], (r for r in [record("soup")])], ids=stable_id
+)
 def test_what_is_no_list_of_records_is_refused_with_what_to_pass(store, given):
     with pytest.raises(InvalidTypeError, match=r"record.* is .*pass a list of MemoryRecords"):
         store.upsert("c", given)

@@ -14,6 +14,7 @@ from memlab import (
     SqliteVectorStore,
 )
 from memlab.stores.base import SCOPE_FIELDS
+from tests.support import stable_id
 
 
 @pytest.mark.parametrize("name", SCOPE_FIELDS)
@@ -68,7 +69,7 @@ def test_a_field_of_another_type_is_refused_with_what_to_pass(field, value, said
         MemoryRecord("x", **{field: value})
 
 
-@pytest.mark.parametrize("embedder", ["use-multilingual", 5, object()], ids=str)
+@pytest.mark.parametrize("embedder", ["use-multilingual", 5, object()], ids=stable_id)
 @pytest.mark.parametrize("make", [InMemoryVectorStore, lambda embedder: SqliteVectorStore("unused.db", embedder)])
 def test_what_is_no_embedder_is_refused_when_the_store_is_made(make, embedder):
     with pytest.raises(InvalidTypeError, match=r"embedder is .*connect\(\)\.embedder"):

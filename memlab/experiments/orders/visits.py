@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 from memlab.agent import Agent
 from memlab.errors import MemlabError
+from memlab.experiments.orders.clock import SimulatedClock
 from memlab.experiments.orders.strategies import Shop, Strategy
 from memlab.experiments.takeout import Kitchen
 from memlab.messages import Message, new_id
@@ -23,26 +23,6 @@ DishSet = frozenset[str]
 
 _TOO_MANY = 3  # failures in a row
 _MAY_PASS = (408, 409, 429)  # and what a server says of itself, from 500 on
-
-
-class SimulatedClock:
-    """A time that moves only when it is told to, so that a month of visits runs in seconds.
-
-    >>> clock = SimulatedClock()
-    >>> clock.forward(days=1)
-    >>> clock()
-    datetime.datetime(2026, 1, 2, 12, 0, tzinfo=datetime.timezone.utc)
-    """
-
-    def __init__(self, start: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)) -> None:
-        self.now = start
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, **spans: float) -> None:
-        """Move on by a `timedelta(**spans)`."""
-        self.now += timedelta(**spans)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ import pytest
 import memlab
 from memlab import AgentRunError, Message
 from memlab.experiments.background import run_sync
+from memlab.experiments.orders.clock import SimulatedClock
 from memlab.experiments.orders.embedding import RememberingEmbedder
 from memlab.experiments.orders.measures import row_of
 from memlab.experiments.orders.reading import visible_orders
 from memlab.experiments.orders.reasons import Reason, explain
 from memlab.experiments.orders.strategies import STRATEGIES
-from memlab.experiments.orders.visits import Customer, SimulatedClock, Visit, steps_of, walk
+from memlab.experiments.orders.visits import Customer, Visit, steps_of, walk
 from memlab.experiments.regulars import load_regulars
 from memlab.experiments.takeout import open_kitchen
 from memlab.response import ChatClient, ChatReply
