@@ -123,7 +123,7 @@ def _print_table(frame: pd.DataFrame, screen: Console) -> None:
         table.add_row(
             row["strategy"],
             _share(row["repeat_rate"]),
-            f"{_share(row['repeat_rate_low'])}–{_share(row['repeat_rate_high'])}",
+            _range(row["repeat_rate_low"], row["repeat_rate_high"]),
             _share(row["latest_visible"]),
             _share(row["constraint_violations"]),
             f"{row['utility']:.2f}",
@@ -141,6 +141,10 @@ def _print_table(frame: pd.DataFrame, screen: Console) -> None:
 
 def _share(value: float) -> str:
     return "–" if value != value else f"{value:.0%}"
+
+
+def _range(low: float, high: float) -> str:
+    return "–" if low != low else f"{low:.0%}–{high:.0%}"
 
 
 def _whole(value: float) -> str:

@@ -256,6 +256,15 @@ def test_visits_are_written_and_read_back(frame: pd.DataFrame, tmp_path: Path) -
     pd.testing.assert_frame_equal(read_visits(path), frame, check_exact=False, atol=1e-4, check_dtype=False)
 
 
+def test_the_stored_table_is_whole() -> None:
+    stored = read_visits()
+    assert len(stored) == len(EVERYTHING) * 3 * 2 * 20 * 12
+    assert stored["strategy"].drop_duplicates().tolist() == list(EVERYTHING)
+    assert (stored["failed"] == "").all()
+    table = summarise_orders(stored, by=["strategy"], resamples=0)
+    assert (table[["conditional_repeats", "violations_in_view", "no_order"]] == 0).all(axis=None)
+
+
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.csv.gz"
     path.write_text("strategy,language", encoding="utf-8")
