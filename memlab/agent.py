@@ -150,7 +150,8 @@ def _checked(given: Iterable[ContextProvider] | None) -> list[ContextProvider]:
     check_type("context_providers", given, Iterable, None, what="a list of providers, context_providers=[…]")
     providers = list(given or [])
     for provider in providers:
-        if not all(hasattr(provider, name) for name in ("source_id", "before_run", "after_run")):
+        hooks = [getattr(provider, name, None) for name in ("before_run", "after_run")]
+        if isinstance(provider, type) or not (hasattr(provider, "source_id") and all(map(callable, hooks))):
             what = "an object of a class of ContextProvider's"
             check_type("a context provider", provider, ContextProvider, what=what)
         name, own = f"{type(provider).__name__}.source_id", getattr(provider, "source_id", None)

@@ -76,7 +76,10 @@ def run(given: argparse.Namespace, screen: Console) -> int:
     _print_table(frame, screen)
     written = [write_visits(frame, folder).name, *_draw(frame, folder)]
     show(screen, styled(f"\nwritten to {folder}: {', '.join(written)}"))
-    forget_parts(**experiment)
+    if (frame["failed"] == "").all():
+        forget_parts(**experiment)
+    else:
+        show(screen, styled("The same command runs the failed parts again, and only those.", "cyan"))
     return 0
 
 
@@ -126,7 +129,7 @@ def _print_table(frame: pd.DataFrame, screen: Console) -> None:
             _range(row["repeat_rate_low"], row["repeat_rate_high"]),
             _share(row["latest_visible"]),
             _share(row["constraint_violations"]),
-            f"{row['utility']:.2f}",
+            "–" if row["utility"] != row["utility"] else f"{row['utility']:.2f}",
             _whole(row["prompt_tokens"]),
         )
     screen.print(table)

@@ -47,6 +47,10 @@ class AgentRunError(MemlabError, RuntimeError):
         super().__init__(f"{message}; tools that already ran: {', '.join(tools_run) or 'none'}")
         self.tools_run = list(tools_run)
         self.trace = trace or Trace()
+        self._made_of = message, self.tools_run, self.trace
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._made_of  # so that it comes back whole from another process
 
 
 class Turn:

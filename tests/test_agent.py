@@ -5,6 +5,7 @@ import copy
 import gc
 import json
 import logging
+import pickle
 
 import pytest
 
@@ -561,3 +562,8 @@ async def test_history_alone_may_be_sent_again(run):
     await run(agent, "hi", session=session)
     await run(agent, session=session)
     assert [text.strip() for _, text in stored(session)] == ["hi", "one", "two"]
+
+
+def test_the_error_of_a_run_comes_back_whole_from_another_process():
+    error = pickle.loads(pickle.dumps(AgentRunError("no", ["order"])))
+    assert (str(error), error.tools_run) == ("no; tools that already ran: order", ["order"])

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from memlab.cli import main
-from memlab.experiments.orders.parts import run_part
+from memlab.experiments.orders.parts import Part, run_part
 from memlab.experiments.orders.results import FILE_NAME, read_visits
 from memlab.experiments.repeated_order import EVERYTHING
+from memlab.settings import Lab
 
 SMALL = ["--users", "2", "--visits", "4", "--language", "zh", "--chat-turns", "1", "--jobs", "1"]
 
@@ -55,6 +56,22 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path, capsys, monkeypatch: p
     monkeypatch.setattr("memlab.experiments.repeated_order.run_part", interrupted)
     assert main(["orders", "no memory", *SMALL, "--out", str(tmp_path)]) == 130
     assert "interrupted: 1 finished parts are kept" in capsys.readouterr().err
+
+
+def test_after_a_failure_only_the_failed_part_is_run_again(tmp_path: Path, capsys, monkeypatch) -> None:
+    ran: list[str] = []
+
+    def with_a_failure(part: Part, live: Lab | None) -> list[dict[str, object]]:
+        ran.append(part.user.id)
+        rows = run_part(part, live)
+        return [*rows[:-1], {**rows[-1], "failed": "RateLimitError: later"}] if part.user.id == "Bob" else rows
+
+    monkeypatch.setattr("memlab.experiments.repeated_order.run_part", with_a_failure)
+    command = ["orders", "no memory", *SMALL, "--users", "3", "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert "1 visits failed" in capsys.readouterr().out.replace("\n", " ")
+    assert main(command) == 0
+    assert ran == ["Alice", "Bob", "Carol", "Bob"]
 
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, capsys) -> None:

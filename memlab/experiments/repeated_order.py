@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memlab.checks import check_type
-from memlab.errors import InvalidInputError
+from memlab.errors import InvalidInputError, MemlabError
 from memlab.experiments.background import run_sync
 from memlab.experiments.orders.cost import Budget, estimate_cost
 from memlab.experiments.orders.part_files import PartFiles
@@ -27,6 +27,8 @@ from memlab.settings import Lab, connect
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_TOO_MANY = 3  # parts in a row without a visit that went well
 
 __all__ = ["EVERYTHING", "forget_parts", "repeated_order", "replay"]
 
@@ -76,6 +78,8 @@ def repeated_order(
     from tqdm.auto import tqdm
 
     check_type("limit_usd", limit_usd, float)
+    if not limit_usd >= 0:  # NaN, too
+        raise InvalidInputError(f"limit_usd is {limit_usd}; it must be 0 or more")
     check_type("n_jobs", n_jobs, int, None)
     if n_jobs == 0:
         raise InvalidInputError("n_jobs is 0; it must be at least 1, or -1 for all cores")
@@ -90,8 +94,12 @@ def repeated_order(
     jobs = n_jobs if lab.offline else 1  # a key does not travel to other processes
     work = (delayed(run_part)(part, None if lab.offline else lab) for part in left)
     done = zip(left, Parallel(n_jobs=jobs, return_as="generator")(work), strict=True)
+    lost = 0
     for part, found in tqdm(done, total=len(left), desc="orders", unit="part", disable=not progress):
         rows[part] = files.keep(part, found)
+        lost = lost + 1 if all(row.get("failed") and not row["order"] for row in found) else 0
+        if lost == min(_TOO_MANY, len(left)):
+            raise MemlabError(f"nothing but failures in {lost} parts; the last: {found[-1]['failed']}")
         if budget is not None:
             budget.check()
     return with_types(pd.DataFrame([row for part in parts for row in rows[part]]))
@@ -141,7 +149,9 @@ def replay(
         if user not in known:
             raise InvalidInputError(f"there is no user {user!r}; there are {', '.join(known)}")
         user = known[user]
+    check_type("strategy", strategy, str, Strategy, what="a name or a Strategy")
+    check_type("language", language, str)
     chosen_strategies([strategy])
     check_type("seed", seed, int)
     (part, *_) = make_parts([strategy], 1, visits, 1, language, chat_turns_between, menu, False)
-    return run_sync(visits_of(replace(part, user=user, seed=seed), _lab(lab), keep_records=True))
+    return run_sync(visits_of(replace(part, user=user, seed=seed), _lab(lab)))

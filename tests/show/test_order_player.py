@@ -29,9 +29,7 @@ def replayed(strategy: str, user: str = "Alice", language: str = "zh", visits: i
     kitchen, regular = open_kitchen(language, "large"), {each.id: each for each in load_regulars()}[user]
     customer = Customer(user, regular.first_request(language), kitchen.texts["request"])
     steps = steps_of(customer, [[chat] for chat in load_chats(language)[:visits]])
-    going = walk(
-        steps, STRATEGIES[strategy], kitchen, LAB.chat, LAB.embedder, LAB.embedder.dimensions, lambda n: 0, True
-    )
+    going = walk(steps, STRATEGIES[strategy], kitchen, LAB.chat, LAB.embedder, LAB.embedder.dimensions, lambda n: 0)
 
     async def all_visits() -> list[Visit]:
         return [visit async for visit in going]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlab import prices
-from memlab.errors import ConfigurationError, InvalidInputError
+from memlab.errors import ConfigurationError
 from memlab.experiments.background import run_sync
 from memlab.experiments.orders.controls import CONTROLS
 from memlab.experiments.orders.parts import Part, visits_of
@@ -48,10 +48,19 @@ class Budget:
     """What a live run may spend, counted from now on by the connection's meter."""
 
     def __init__(self, lab: Lab, limit_usd: float) -> None:
-        if not limit_usd >= 0:  # NaN, too
-            raise InvalidInputError(f"limit_usd is {limit_usd}; it must be 0 or more")
         self.lab, self.limit_usd = lab, limit_usd
-        self.before = lab.meter.cost_usd() or 0.0
+        self.before = self._used()
+
+    def _used(self) -> tuple[int, int, int]:
+        """Tokens of this connection's two models so far; what else the meter counted is not ours."""
+        meter, chat = self.lab.meter, self.lab.model
+        return meter.input_tokens[chat], meter.output_tokens[chat], meter.input_tokens[self.lab.embedding_model]
+
+    def spent_usd(self) -> float:
+        """What was spent since this budget was made, by prices that `agree` has found."""
+        read, written, embedded = (now - then for now, then in zip(self._used(), self.before, strict=True))
+        chat = prices.cost_usd(self.lab.model, read, written)
+        return (chat or 0.0) + (prices.cost_usd(self.lab.embedding_model, embedded) or 0.0)
 
     def agree(self, cost: Cost) -> None:
         """Print what it will cost. Raises ConfigurationError when that is not known, or over the limit."""
@@ -73,7 +82,7 @@ class Budget:
 
     def check(self) -> None:
         """Raises ConfigurationError when more than the limit was spent."""
-        spent = (self.lab.meter.cost_usd() or 0.0) - self.before
+        spent = self.spent_usd()
         if spent > self.limit_usd:
             raise ConfigurationError(
                 f"stopped: ${spent:.4f} spent, over limit_usd={self.limit_usd:g}; with resume= the finished parts are "

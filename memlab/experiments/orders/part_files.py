@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from memlab import __version__
 from memlab.assets import data_path
+from memlab.checks import check_type
 from memlab.errors import InvalidInputError
 from memlab.experiments.orders import strategies
 from memlab.experiments.orders.parts import Part
+from memlab.experiments.orders.results import write_whole
 from memlab.settings import Lab
 
 Rows = list[dict[str, Any]]
@@ -28,6 +31,7 @@ class PartFiles:
     """
 
     def __init__(self, folder: str | Path | None, lab: Lab) -> None:
+        check_type("resume", folder, str, Path, None)
         self.folder, self.lab = None if folder is None else Path(folder), lab
         if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
             raise InvalidInputError(f"{self.folder} is a file; name a folder for the finished parts")
@@ -48,25 +52,24 @@ class PartFiles:
             rows = json.loads(path.read_text(encoding="utf-8")) if path else None
         except (OSError, ValueError):
             return None
-        whole = isinstance(rows, list) and [row.get("visit") for row in rows if isinstance(row, dict)]
-        return rows if whole == list(range(1, part.visits + 1)) else None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) and "utility" in row for row in rows):
+            return None
+        return rows if [row.get("visit") for row in rows] == list(range(1, part.visits + 1)) else None
 
     def keep(self, part: Part, rows: Rows) -> Rows:
         """Write the rows of a finished part, and give them back."""
         path = self.path(part)
         if path is not None and not any(row.get("failed") for row in rows):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_suffix(".part")
-            unfinished.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
-            unfinished.replace(path)
+            write_whole(path, json.dumps(rows, ensure_ascii=False).encode("utf-8"))
         return rows
 
     def forget(self, parts: Iterable[Part]) -> None:
         """Remove the files of these parts, and the folder if nothing else is in it."""
         for path in filter(None, map(self.path, parts)):
             path.unlink(missing_ok=True)
-        if self.folder is not None and self.folder.is_dir() and not any(self.folder.iterdir()):
-            self.folder.rmdir()
+        if self.folder is not None:
+            with suppress(OSError):  # not empty, or gone
+                self.folder.rmdir()
 
 
 @cache

@@ -117,7 +117,7 @@ def _check_strategies(names: Sequence[object]) -> None:
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-async def visits_of(part: Part, lab: Lab, keep_records: bool = False, all_chats: bool = False) -> list[Visit]:
+async def visits_of(part: Part, lab: Lab, all_chats: bool = False) -> list[Visit]:
     """The visits of a part; `all_chats` embeds all chats of the language at once, not only those of the part."""
     strategy = STRATEGIES[part.strategy] if isinstance(part.strategy, str) else part.strategy
     kitchen, embedder = open_kitchen(part.language, part.menu), _remembering(lab)
@@ -129,7 +129,7 @@ async def visits_of(part: Part, lab: Lab, keep_records: bool = False, all_chats:
         return 1000 * part.seed + visit if part.fresh_ties else part.seed
 
     steps, dimensions = steps_of(customer, part.chats), lab.embedder.dimensions
-    visits = walk(steps, strategy, kitchen, lab.chat, embedder, dimensions, seed_of, keep_records)
+    visits = walk(steps, strategy, kitchen, lab.chat, embedder, dimensions, seed_of)
     return [visit async for visit in visits]
 
 

@@ -1,6 +1,6 @@
 """What a prompt and a memory show of earlier orders: found by the names of the dishes, in any language.
 
-A name is found in any case and form ("сибаса на пару" names Сибас на пару), over line breaks and hyphens. What a
+A name is found in any case and most forms ("сибаса на пару" names Сибас на пару), over line breaks and hyphens. What a
 text says of the dishes is not understood: one that names the dishes of an order shows it.
 """
 
@@ -46,22 +46,32 @@ def dishes_in(text: str, kitchen: Kitchen) -> DishSet:
 
 @lru_cache(maxsize=16384)
 def _dishes_in(text: str, dishes: tuple[Dish, ...]) -> DishSet:
-    plain, found = _plain(text), set[str]()
+    chinese, stems, found = _without_spaces(text), _by_stems(text), set[str]()
     # The longest name first, so that a name that is part of another one is not found inside it.
     for dish in sorted(dishes, key=lambda dish: -len(dish.name)):
-        if (name := _plain(dish.name)) in plain:
+        if _CHINESE.search(dish.name):
+            if (name := _without_spaces(dish.name)) in chinese:
+                found.add(dish.id)
+                chinese = chinese.replace(name, "\0")
+        elif (name := _by_stems(dish.name)) in stems:
             found.add(dish.id)
-            plain = plain.replace(name, " \0 ")
+            stems = stems.replace(name, " \0 ")
     return frozenset(found)
 
 
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_WORD_OR_STOP = re.compile(r"[^\W_\u3400-\u9fff]+|[.,;:!?()…]")
+
+
+def _without_spaces(text: str) -> str:
+    return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text))
+
+
 @lru_cache(maxsize=16384)
-def _plain(text: str) -> str:
-    """A text to look for names in: Chinese without white space, other words by their stems, one space between."""
-    text = unicodedata.normalize("NFKC", text).lower().replace("ё", "е")
-    if re.search(r"[\u3400-\u9fff]", text):
-        return re.sub(r"\s+", "", text)
-    return f" {' '.join(tokenize(text))} "
+def _by_stems(text: str) -> str:
+    """The words by their stems, a space around each, with the marks that end a phrase: names don't go over these."""
+    plain = unicodedata.normalize("NFKC", text).lower().replace("ё", "е")
+    return f" {' '.join((tokenize(part) or (part,))[0] for part in _WORD_OR_STOP.findall(plain))} "
 
 
 def type_of(record: MemoryRecord, visit: Visit) -> RecordType:

@@ -37,10 +37,7 @@ class Explanation:
 
 
 def explain(visit: Visit) -> Explanation | None:
-    """Where the last order was lost, for a visit that repeats it; None for any other visit.
-
-    A visit that was made with `keep_records` is told apart better: what no search looked at may still be stored.
-    """
+    """Where the last order was lost, for a visit that repeats it; None for any other visit."""
     if not visit.previous or visit.dishes != visit.previous[0]:
         return None
     if shows_last_order(visit, visible_orders(visit)):

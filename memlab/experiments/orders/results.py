@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from memlab.assets import data_path
@@ -42,13 +43,22 @@ def with_types(frame: pd.DataFrame) -> pd.DataFrame:
 
 def write_visits(frame: pd.DataFrame, folder: str | Path) -> Path:
     """Write the visits into `folder`; the same visits make the same bytes."""
-    path = Path(folder, FILE_NAME)
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = frame.to_csv(index=False, float_format="%.4f", lineterminator="\n")
-    part = path.with_suffix(".part")
-    part.write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
-    part.replace(path)
-    return path
+    return write_whole(Path(folder, FILE_NAME), gzip.compress(text.encode("utf-8"), mtime=0))
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write a file at once, whoever else writes it or removes its folder meanwhile."""
+    for attempt in range(1, 11):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", suffix=".part", delete=False) as part:
+                part.write(content)
+            return Path(part.name).replace(path)
+        except (FileNotFoundError, FileExistsError):  # the folder came or went in between
+            if attempt == 10:
+                raise
+    raise AssertionError("unreachable")
 
 
 def read_visits(path: str | Path | None = None) -> pd.DataFrame:

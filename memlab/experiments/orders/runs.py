@@ -83,9 +83,8 @@ def replay_run(
     first, later = kitchen.texts["first_request"], kitchen.texts["request"]
     customers = {user: Customer(user, first if user == "Alice" else later, later) for user in users}
     steps = [Step(customers[user], first if number == 0 else later) for number, user in enumerate(users)]
-    going = walk(
-        steps, strategy or run.strategy, kitchen, lab.chat, lab.embedder, lab.embedder.dimensions, keep_records=True
-    )
+    dimensions = lab.embedder.dimensions
+    going = walk(steps, strategy or run.strategy, kitchen, lab.chat, lab.embedder, dimensions)
 
     async def all_visits() -> list[Visit]:
         return [visit async for visit in going]

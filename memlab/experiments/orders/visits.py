@@ -107,7 +107,6 @@ async def walk(
     embedder: Embeds,
     dimensions: int,
     seed_of: Callable[[int], int] | None = None,
-    keep_records: bool = False,
 ) -> AsyncIterator[Visit]:
     """The visits, one a day, each followed by its chats; all customers share one agent and one store.
 
@@ -116,7 +115,6 @@ async def walk(
     kitchen : one without orders; `logs_orders` is set as the strategy wants it.
     client, embedder, dimensions : the model, and what makes the vectors of the memories.
     seed_of : the seed of a visit, by its number; it breaks ties in the classroom model. None for none.
-    keep_records : keep what was stored before each visit, to explain a repeat.
 
     A run that fails for a reason that may pass is a visit with an `error`. What no later run could do better, a wrong
     key, an empty account, a bug, is raised, and so is the third failure in a row.
@@ -134,7 +132,7 @@ async def walk(
         session = _session(agent, who)
         if strategy.one_session:
             session = going_on.setdefault(who, session)
-        before, stored = len(kitchen.orders), _all_records(store, who) if keep_records else ()
+        before, stored = len(kitchen.orders), _all_records(store, who)
         response, trace, error = None, Trace(), ""
         try:
             options = {"seed": seed_of(number)} if seed_of else {}

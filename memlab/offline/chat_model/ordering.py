@@ -112,7 +112,7 @@ def _first_calls(conversation: Conversation, menu_tool: Tool | None, place_tool:
 
 def _fillable(tool: Tool) -> bool:
     """A tool that only looks something up, with what is known of it."""
-    return not search_tool.changes_something(tool) and (not tool.required or search_tool.parameter(tool) is not None)
+    return search_tool.only_looks_up(tool) and (not tool.required or search_tool.parameter(tool) is not None)
 
 
 def _filled(tool: Tool, question: str) -> dict[str, Any]:

@@ -16,9 +16,17 @@ _SEARCH = re.compile(
 
 
 _QUESTION = re.compile(r"^(?:q|s|text|input|prompt)$|quer|question|search|term|keyword|topic|phrase|问题|查询|关键|запрос|вопрос", re.I)  # fmt: skip  # noqa: E501
+_LOOKS_UP = re.compile(
+    r"get|list|show|find|search|look|lookup|recall|retriev(?:e|al)|read|fetch|query|check|view|load|browse"
+)
+_NOUN = re.compile(
+    r"last|latest|recent|previous|past|earlier|orders?|histor(?:y|ies)|logs?|memor(?:y|ies)|chats?|users?|conversations?"
+    r"|messages?|my|tool|the|of|for|from"
+)
 _CHANGES = re.compile(
-    r"(?:^|[^a-zа-яё])(?:cancel|delet|remov|clear|eras|wip|forget|refund|send|e-?mail|mail|re-?order|repeat|updat|edit|sav|add|creat|"
-    r"отмен|удал|очист|стере|возвра|отправ|повтор|измен|сохран)|取消|删除|清空|清除|退款|发送|重新|修改|保存",
+    r"\b(?:cancel|delet|remov|clear|eras|wip|purg|reset|forget|refund|send|mail|re-?order|updat|edit|sav|stor|add|creat|"
+    r"writ|archiv|export|shar|pay|charg|отмен|удал|очист|стир|стере|возвра|отправ|повтор|измен|сохран)"
+    r"|取消|删除|清空|清除|退款|发送|重新|修改|保存",
     re.I,
 )
 
@@ -26,7 +34,7 @@ _CHANGES = re.compile(
 def search_tool(conversation: Conversation) -> Tool | None:
     """A tool that looks like a search over earlier chats: such a word, and one required text that is a question."""
     found = (tool for tool in conversation.tools if _SEARCH.search(tool.label) and parameter(tool))
-    return next((tool for tool in found if not changes_something(tool)), None)
+    return next((tool for tool in found if only_looks_up(tool)), None)
 
 
 def parameter(tool: Tool) -> str | None:
@@ -38,10 +46,13 @@ def parameter(tool: Tool) -> str | None:
     return tool.required[0] if is_string else None
 
 
-def changes_something(tool: Tool) -> bool:
-    """Whether a tool's name, or the first words of its description, say that it does more than look something up."""
-    name = re.sub(r"([a-z])([A-Z])", r"\1 \2", tool.name)
-    return bool(_CHANGES.search(name) or _CHANGES.search(tool.description[:12]))
+def only_looks_up(tool: Tool) -> bool:
+    """Whether a tool reads and changes nothing: its name begins or ends with a verb of looking up ("GetLastOrders",
+    "memory_search"), or is made of nouns ("order_history") and its description speaks of no change."""
+    words = re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1 \2", tool.name).lower())
+    if words and (_LOOKS_UP.fullmatch(words[0]) or words[-1] in ("search", "lookup", "recall", "retrieval")):
+        return True
+    return all(map(_NOUN.fullmatch, words)) and not _CHANGES.search(f"{tool.name} {tool.description}")
 
 
 def call_search(conversation: Conversation) -> Turn | None:

@@ -13,7 +13,7 @@ from memlab.experiments.orders.reading import dishes_in, visible_orders
 from memlab.experiments.orders.reasons import Reason, explain
 from memlab.experiments.orders.strategies import STRATEGIES
 from memlab.experiments.orders.visits import Customer, Visit, steps_of, walk
-from memlab.experiments.regulars import load_regulars
+from memlab.experiments.regulars import load_chats, load_regulars
 from memlab.experiments.takeout import LANGUAGES, Dish, open_kitchen
 from tests.support import ScriptedEndpoint, call
 
@@ -75,7 +75,7 @@ def scripted(strategy: str, *replies: Any, visits: int = 2) -> list[Visit]:
 
     async def all_visits() -> list[Visit]:
         steps = steps_of(customer, [[]] * visits)
-        going = walk(steps, STRATEGIES[strategy], kitchen, client, lab.embedder, dimensions, keep_records=True)
+        going = walk(steps, STRATEGIES[strategy], kitchen, client, lab.embedder, dimensions)
         return [visit async for visit in going]
 
     return run_sync(all_visits())
@@ -145,3 +145,34 @@ def test_tokens_of_a_memory_s_tool_are_tokens_of_the_memory() -> None:
 def test_more_than_three_portions_are_over_the_limit() -> None:
     four = ToolCall("p", "PlaceOrder", json.dumps({"orderItems": {EGGS: 3, SUM: 1}}))
     assert row(scripted("no memory", four, "Done.")[0])["over_limit"] is True
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "dishes"),
+    [
+        ("en", "I chose Steamed sea bass (清蒸鲈鱼) and Stir-fried choy sum (清炒菜心).", {"sea_bass", "choy_sum"}),
+        ("zh", "为您点了清蒸鲈鱼 (Steamed sea bass)", {"sea_bass"}),
+        ("en", "I can't eat spinach or peanuts.", set()),
+        ("en", "I had a broccoli. Garlic is off the list.", set()),
+        ("en", "Chicken, shiitake, mushrooms: what can I cook?", set()),
+        ("ru", "Шпинат. Арахис я не ем", set()),
+        ("ru", "Сибас, пара слов о нём", set()),
+    ],
+)
+def test_names_stand_in_any_script_and_within_a_phrase(language: str, text: str, dishes: set[str]) -> None:
+    assert dishes_in(text, open_kitchen(language, "large")) == dishes
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_chat_and_no_constraint_names_a_dish(language: str) -> None:
+    texts = [text for exchange in load_chats(language) for text in exchange]
+    texts += [
+        text for user in load_regulars() for text in (user.first_request(language), *user.constraint_texts(language))
+    ]
+    for menu in ("small", "large"):
+        assert not [text for text in texts if dishes_in(text, open_kitchen(language, menu))]
+
+
+def test_a_log_that_was_not_asked_is_stored_but_not_retrieved() -> None:
+    visits = scripted("last-orders tool", MENU, place(EGGS, SUM), "Done.", MENU, place(EGGS, SUM), "Done.")
+    assert row(visits[1])["why"] == Reason.NOT_RETRIEVED

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import joblib
@@ -12,6 +13,8 @@ import pytest
 
 import memlab
 from memlab import ConfigurationError, InvalidInputError, MemlabError
+from memlab.experiments.orders.cost import Budget
+from memlab.experiments.orders.parts import Part, run_part
 from memlab.experiments.orders.results import read_visits, write_visits
 from memlab.experiments.orders.strategies import Strategy
 from memlab.experiments.orders.summary import summarise_orders
@@ -305,12 +308,23 @@ def test_a_resumed_live_run_pays_only_for_what_is_left(tmp_path: Path, capsys: p
 
 
 def test_a_live_run_stops_when_the_limit_is_spent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with Server(port=0, api_key="secret") as server:
-        lab = live_lab(server.url)
-        monkeypatch.setattr(lab.meter, "cost_usd", lambda: sum(lab.meter.requests.values()) / 100)
-        with pytest.raises(ConfigurationError, match=r"stopped: \$0.*over limit_usd=0.05; with resume="):
-            repeated_order(["no memory"], lab=lab, resume=tmp_path, **SMALL)
+    monkeypatch.setattr(Budget, "spent_usd", lambda budget: 0.06)
+    stopped = pytest.raises(ConfigurationError, match=r"stopped: \$0.0600 spent, over limit_usd=0.05; with resume=")
+    with Server(port=0, api_key="secret") as server, stopped:
+        repeated_order(["no memory"], lab=live_lab(server.url), resume=tmp_path, **SMALL)
     assert len(list(tmp_path.glob("*.json"))) == 1, "the part that was paid for is kept"
+
+
+def test_a_budget_counts_its_own_models_from_its_beginning() -> None:
+    lab = live_lab("http://127.0.0.1:9/v1", "gpt-4o-mini")
+    lab.meter.input_tokens["gpt-4o-mini"] = 10_000_000
+    lab.meter.requests["a model without a price"] = 1
+    budget = Budget(lab, 0.01)
+    budget.check()
+    lab.meter.input_tokens["gpt-4o-mini"] += 1_000_000
+    assert budget.spent_usd() == pytest.approx(0.15)
+    with pytest.raises(ConfigurationError, match="stopped"):
+        budget.check()
 
 
 def test_a_part_with_a_failure_is_told_and_run_again(tmp_path: Path) -> None:
@@ -321,3 +335,31 @@ def test_a_part_with_a_failure_is_told_and_run_again(tmp_path: Path) -> None:
     assert frame.loc[frame["visit"] > 1, "failed"].str.contains("NotFoundError").all()
     assert summarise_orders(frame)["failed"].item() > 0
     assert not list(tmp_path.glob("*.json"))
+
+
+def test_an_endpoint_that_always_fails_ends_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(part: Part, live: Lab | None) -> list[dict[str, object]]:
+        rows = run_part(part, live)
+        return [{**row, "order": "", "failed": "InternalServerError: out of order"} for row in rows]
+
+    monkeypatch.setattr("memlab.experiments.repeated_order.run_part", failing)
+    with pytest.raises(
+        MemlabError, match="nothing but failures in 2 parts; the last: InternalServerError: out of order"
+    ):
+        repeated_order(["no memory"], **SMALL)
+
+
+def test_two_runs_of_one_experiment_share_a_folder(tmp_path: Path) -> None:
+    wanted = repeated_order(["oracle"], **{**SMALL, "users": 20})
+
+    def one() -> pd.DataFrame:
+        frame = repeated_order(["oracle"], resume=tmp_path / "parts", **{**SMALL, "users": 20})
+        settings = {name: value for name, value in SMALL.items() if name != "progress"}
+        forget_parts(tmp_path / "parts", ["oracle"], **{**settings, "users": 20})
+        write_visits(frame, tmp_path)
+        return frame
+
+    with ThreadPoolExecutor(4) as threads:
+        for frame in threads.map(lambda _: one(), range(24)):
+            pd.testing.assert_frame_equal(frame, wanted)
+    assert [path.name for path in tmp_path.iterdir()] == ["repeated_order.csv.gz"]

@@ -65,7 +65,7 @@ def visits(
     async def all_visits() -> list[Visit]:
         steps = steps_of(alice, [[CHAT] * chats] * count)
         dimensions = lab.embedder.dimensions
-        going = walk(steps, STRATEGIES[strategy], kitchen, client, embedder, dimensions, keep_records=True)
+        going = walk(steps, STRATEGIES[strategy], kitchen, client, embedder, dimensions)
         return [visit async for visit in going]
 
     return run_sync(all_visits())

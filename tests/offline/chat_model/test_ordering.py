@@ -213,6 +213,18 @@ def test_a_tool_that_lists_orders_may_want_a_question(name, description):
         ("ClearHistory", "Clears the chat history"),
         ("SendEmail", "Mails the order history to an address"),
         ("history", "Удаляет историю заказов"),
+        ("order_history", "Стирает историю заказов"),
+        ("last_order_tool", "This tool cancels the last order"),
+        ("history_tool", "Permanently deletes earlier messages"),
+        ("ResetOrderHistory", ""),
+        ("MarkOrderHistoryRead", ""),
+        ("ArchiveOrderHistory", "Search the order history"),
+        ("PayLastOrder", ""),
+        ("RateLastOrder", ""),
+        ("PurgeHistory", ""),
+        ("StoreMemory", "Stores a memory"),
+        ("remember", "Remembers a fact"),
+        ("ShareHistory", ""),
     ],
 )
 def test_a_tool_that_changes_something_is_not_called_for_looking_something_up(name, description, parameter):
@@ -220,6 +232,27 @@ def test_a_tool_that_changes_something_is_not_called_for_looking_something_up(na
     other = function(name, description, schema if parameter else NOTHING)
     _, _, called = play({"role": "system", "content": VARY}, user("帮我点一份外卖"), tools=[*TOOLS, other])
     assert called == ["GetMenu", "PlaceOrder"]
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("Search", "Allows searching for related previous chat history to help answer the user question."),
+        ("SearchSavedNotes", "搜索已保存的笔记"),
+        ("search_emails", "Поиск по письмам"),
+        ("Search", "Saved memories: search"),
+        ("search_memory", "Deleted items are not searched"),
+        ("memory_search", ""),
+        ("chat_history", "Earlier chats"),
+        ("recall", "What was said before"),
+    ],
+)
+@pytest.mark.parametrize("parameter", ["userQuestion", "query", "q", "text", "question"])
+def test_a_search_tool_is_called_whatever_it_searches(name, description, parameter):
+    schema = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+    tools = [*TOOLS, function(name, description, schema)]
+    _, _, called = play(user("帮我点一份外卖"), tools=tools, results={name: "我不能吃辣"})
+    assert called == [name, "GetMenu", "PlaceOrder"]
 
 
 def test_a_log_is_not_given_the_request_as_an_id():
