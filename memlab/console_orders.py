@@ -44,8 +44,11 @@ def run(given: argparse.Namespace, screen: Console) -> int:
 
     Raises a MemlabError for options that can't be used, and when a live run would cost more than the limit.
     """
+    from memlab.experiments.orders.part_files import PartFiles
+    from memlab.experiments.orders.parts import make_parts
     from memlab.experiments.orders.results import write_visits
-    from memlab.experiments.repeated_order import forget_parts, repeated_order
+    from memlab.experiments.repeated_order import repeated_order
+    from memlab.settings import connect
 
     if given.list:
         _list(screen)
@@ -65,10 +68,15 @@ def run(given: argparse.Namespace, screen: Console) -> int:
         "chat_turns_between": _numbers("--chat-turns", given.chat_turns),
         "menu": given.menu,
         "fresh_ties": given.fresh_ties,
-        "resume": parts,
     }
     try:
-        frame = repeated_order(**experiment, limit_usd=given.limit_usd, n_jobs=given.jobs, progress=sys.stderr.isatty())
+        frame = repeated_order(
+            **experiment,
+            limit_usd=given.limit_usd,
+            resume=parts,
+            n_jobs=given.jobs,
+            progress=sys.stderr.isatty(),
+        )
     except KeyboardInterrupt:
         done = len(list(parts.glob("*.json")))
         print(f"\ninterrupted: {done} finished parts are kept in {parts}; the same command goes on", file=sys.stderr)
@@ -77,7 +85,7 @@ def run(given: argparse.Namespace, screen: Console) -> int:
     written = [write_visits(frame, folder).name, *_draw(frame, folder)]
     show(screen, styled(f"\nwritten to {folder}: {', '.join(written)}"))
     if (frame["failed"] == "").all():
-        forget_parts(**experiment)
+        PartFiles(parts, connect()).forget(make_parts(**experiment))  # of no other experiment
     else:
         show(screen, styled("The same command runs the failed parts again, and only those.", "cyan"))
     return 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _TOO_MANY = 3  # parts in a row without a visit that went well
 
-__all__ = ["EVERYTHING", "forget_parts", "repeated_order", "replay"]
+__all__ = ["EVERYTHING", "repeated_order", "replay"]
 
 
 def repeated_order(
@@ -103,24 +103,6 @@ def repeated_order(
         if budget is not None:
             budget.check()
     return with_types(pd.DataFrame([row for part in parts for row in rows[part]]))
-
-
-def forget_parts(
-    resume: str | Path,
-    strategies: Sequence[str | Strategy] | str | None = None,
-    users: int = 20,
-    visits: int = 12,
-    seeds: int = 1,
-    language: str | Sequence[str] = "zh",
-    chat_turns_between: int | Sequence[int] = 3,
-    *,
-    menu: str = "large",
-    fresh_ties: bool = False,
-    lab: Lab | None = None,
-) -> None:
-    """Remove the finished parts of this experiment, and of no other, from the folder `resume`."""
-    parts = make_parts(strategies, users, visits, seeds, language, chat_turns_between, menu, fresh_ties)
-    PartFiles(resume, _lab(lab)).forget(parts)
 
 
 def _lab(lab: Lab | None) -> Lab:

@@ -69,14 +69,14 @@ def make_parts(
     visits: int,
     seeds: int,
     language: str | Sequence[str],
-    chat_turns: int | Sequence[int],
-    menu: str,
-    fresh_ties: bool,
+    chat_turns_between: int | Sequence[int],
+    menu: str = "large",
+    fresh_ties: bool = False,
 ) -> Iterator[Part]:
     """All parts, strategy by strategy. Raises InvalidInputError for values that can't be used, naming them."""
     names = _listed("strategies", EVERYTHING if strategies is None else strategies, str, Strategy)
     languages = _listed("language", language, str)
-    turns = [int(each) for each in _listed("chat_turns_between", chat_turns, int)]
+    turns = [int(each) for each in _listed("chat_turns_between", chat_turns_between, int)]
     _check_strategies(names)
     if strange := [each for each in languages if each not in LANGUAGES]:
         raise InvalidInputError(f"language is {', '.join(strange)}; it must be among {', '.join(LANGUAGES)}")

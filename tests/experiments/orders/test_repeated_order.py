@@ -14,12 +14,13 @@ import pytest
 import memlab
 from memlab import ConfigurationError, InvalidInputError, MemlabError
 from memlab.experiments.orders.cost import Budget
-from memlab.experiments.orders.parts import Part, run_part
+from memlab.experiments.orders.part_files import PartFiles
+from memlab.experiments.orders.parts import Part, make_parts, run_part
 from memlab.experiments.orders.results import read_visits, write_visits
 from memlab.experiments.orders.strategies import Strategy
 from memlab.experiments.orders.summary import summarise_orders
 from memlab.experiments.regulars import load_regulars
-from memlab.experiments.repeated_order import EVERYTHING, forget_parts, repeated_order, replay
+from memlab.experiments.repeated_order import EVERYTHING, repeated_order, replay
 from memlab.experiments.takeout import open_kitchen
 from memlab.offline.server import Server
 from memlab.settings import Lab, read_settings
@@ -140,14 +141,17 @@ def test_a_file_that_is_not_whole_is_made_again(broken: str, tmp_path: Path) -> 
     pd.testing.assert_frame_equal(repeated_order(["oracle"], resume=tmp_path, **SMALL), whole)
 
 
+def forget(folder: Path, strategy: str, users: int = 2) -> None:
+    PartFiles(folder, memlab.connect("offline")).forget(make_parts(strategy, users, 4, 1, "zh", 1))
+
+
 def test_only_the_parts_of_one_experiment_are_forgotten(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious", encoding="utf-8")
     repeated_order(["oracle"], resume=tmp_path, **SMALL)
     repeated_order(["random"], resume=tmp_path, **SMALL)
-    settings = {name: value for name, value in SMALL.items() if name != "progress"}
-    forget_parts(tmp_path, ["oracle"], **settings)
+    forget(tmp_path, "oracle")
     assert len(list(tmp_path.glob("*.json"))) == 2
-    forget_parts(tmp_path, ["random"], **settings)
+    forget(tmp_path, "random")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -354,8 +358,7 @@ def test_two_runs_of_one_experiment_share_a_folder(tmp_path: Path) -> None:
 
     def one() -> pd.DataFrame:
         frame = repeated_order(["oracle"], resume=tmp_path / "parts", **{**SMALL, "users": 20})
-        settings = {name: value for name, value in SMALL.items() if name != "progress"}
-        forget_parts(tmp_path / "parts", ["oracle"], **{**settings, "users": 20})
+        forget(tmp_path / "parts", "oracle", users=20)
         write_visits(frame, tmp_path)
         return frame
 
